@@ -1,0 +1,281 @@
+"""Tools: typed functions the model may call."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_type_hints, overload
+
+from interlock.core.errors import UsageError
+from interlock.core.model import ToolSpec
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+
+class Writer(Protocol):
+    """Sends custom ``data-*`` chunks to the client (spec R9)."""
+
+    def custom(self, chunk: Any, message_id: str | None = None) -> Awaitable[None]:
+        """Send a chunk.
+
+        The chunk is checked and taken at once; awaiting the result waits until it has passed the processors.
+
+        Args:
+            chunk: ``{"type": "data-...", "data": ..., "transient": False}`` or a DataChunk.
+            message_id: the message it is stored with; by default the answer under way.
+
+        Raises:
+            UsageError: a type without the ``data-`` prefix.
+        """
+        ...
+
+
+class ToolContext:
+    """What a tool may ask for: give a parameter this annotation and it is passed in, not asked of the model.
+
+    Attributes:
+        tool_call_id: the call's id.
+        request_context: the call's RequestContext.
+        writer: sends custom data chunks; a tool in a thread need not await it.
+    """
+
+    __slots__ = ("_cancelled", "request_context", "tool_call_id", "writer")
+
+    def __init__(
+        self,
+        tool_call_id: str,
+        request_context: Any,
+        writer: Writer,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self.tool_call_id = tool_call_id
+        self.request_context = request_context
+        self.writer = writer
+        self._cancelled = cancelled
+
+    @property
+    def cancelled(self) -> bool:
+        """True once the run was cancelled or blocked: a tool in a thread should then stop by itself."""
+        return self._cancelled()
+
+
+ToolFunction: TypeAlias = Callable[..., Any]
+
+
+class Tool:
+    """A tool: a function with a name, a description and a schema. Usually made by :func:`tool`.
+
+    Args:
+        function: the code, ``def`` (runs in a thread) or ``async def``.
+        name: as the model calls it; the function's name by default.
+        description: for the model; the docstring's first part by default.
+        repeatable: False for a tool whose effect must not happen twice: a step in which it ran is not retried
+            (spec R7.1).
+        parameters: the arguments' JSON schema, instead of the one read from the annotations; the arguments are
+            then passed as they came, checked for required names only.
+
+    Raises:
+        UsageError: a parameter without a name (``*args``), a docstring-less lambda without a name, ...
+    """
+
+    def __init__(
+        self,
+        function: ToolFunction,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        repeatable: bool = True,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        self.function = function
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", self.name):
+            raise UsageError(f"tool name {self.name!r}: give a name with tool(name=...), letters, digits, _ . -")
+        self.repeatable = repeatable
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004  # a callable object with an async __call__
+        )
+        text = inspect.getdoc(function) or ""
+        self.description = text.split("\n\n")[0].strip() if description is None else description
+        self._context_parameter: str | None = None
+        self._arguments = self._read_signature(text)
+        self.parameters = parameters if parameters is not None else self._schema()
+        self._given_schema = parameters is not None
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool as the model sees it."""
+        return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+    def bind(self, args: Any, context: ToolContext) -> dict[str, Any]:
+        """Check and convert the model's arguments.
+
+        Args:
+            args: what the model gave, an object of arguments by name.
+            context: handed to the parameter annotated ToolContext, if there is one.
+
+        Returns:
+            The keyword arguments to call the function with.
+
+        Raises:
+            ValueError: the arguments do not fit; the text says which and why, for the model to read.
+        """
+        if not isinstance(args, Mapping):
+            raise ValueError(f"arguments for {self.name} must be a JSON object, not {type(args).__name__}")
+        if self._given_schema:
+            missing = [key for key in self.parameters.get("required", []) if key not in args]
+            if missing:
+                raise ValueError(f"arguments for {self.name}: missing {', '.join(missing)}")
+            bound = {str(key): value for key, value in args.items()}
+        else:
+            bound = self._validate(args)
+        if self._context_parameter:
+            bound[self._context_parameter] = context
+        return bound
+
+    def _validate(self, args: Mapping[Any, Any]) -> dict[str, Any]:
+        from pydantic import ValidationError
+
+        try:
+            model = self._arguments.validate_python(dict(args))
+        except ValidationError as problem:
+            details = "; ".join(
+                f"{'.'.join(map(str, error['loc'])) or 'arguments'}: {error['msg']}"
+                for error in problem.errors(include_input=False, include_url=False)
+            )
+            raise ValueError(f"invalid arguments for {self.name}: {details}") from None
+        return {name: getattr(model, name) for name in type(model).model_fields}
+
+    def _schema(self) -> dict[str, Any]:
+        schema = self._arguments.json_schema()
+        schema.pop("title", None)
+        for prop in schema.get("properties", {}).values():
+            prop.pop("title", None)
+        return schema
+
+    def _read_signature(self, docstring: str) -> TypeAdapter[Any]:
+        # pydantic takes longer to import than the rest of the library: only those who define tools wait for it
+        from pydantic import ConfigDict, TypeAdapter, create_model
+        from pydantic.fields import FieldInfo
+
+        try:
+            signature = inspect.signature(self.function)
+            hints = get_type_hints(self.function, include_extras=True)
+        except (TypeError, ValueError, NameError) as problem:
+            raise UsageError(f"tool {self.name!r}: cannot read its signature ({problem})") from problem
+        descriptions = _argument_descriptions(docstring)
+        fields: dict[str, Any] = {}
+        for parameter in signature.parameters.values():
+            annotation = hints.get(parameter.name, Any)
+            if annotation is ToolContext:
+                self._context_parameter = parameter.name
+                continue
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise UsageError(
+                    f"tool {self.name!r}: parameter {parameter} has no name the model could use; write named parameters"
+                )
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[parameter.name] = (
+                annotation,
+                FieldInfo(default=default, description=descriptions.get(parameter.name)),
+            )
+        model = create_model(
+            self.name.replace(".", "_").replace("-", "_"), __config__=ConfigDict(extra="forbid"), **fields
+        )
+        return TypeAdapter(model)
+
+
+def _argument_descriptions(docstring: str) -> dict[str, str]:
+    """The descriptions in a docstring's ``Args:`` section (Google style) or its ``:param name:`` lines."""
+    found = {name: text.strip() for name, text in re.findall(r":param\s+(?:\S+\s+)?(\w+):\s*(.+)", docstring)}
+    section = re.search(r"^(Args|Arguments|Parameters):\n((?:[ \t]+.*\n?|\n)*)", docstring, re.MULTILINE)
+    if section:
+        for name, text in re.findall(
+            r"^[ \t]+(\w+)(?:\s*\([^)]*\))?:[ \t]*(.+(?:\n[ \t]{5,}.+)*)", section.group(2), re.MULTILINE
+        ):
+            found[name] = re.sub(r"\s+", " ", text).strip()
+    return found
+
+
+@overload
+def tool(function: ToolFunction, /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    repeatable: bool = True,
+    parameters: dict[str, Any] | None = None,
+) -> Callable[[ToolFunction], Tool]: ...
+def tool(
+    function: ToolFunction | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    repeatable: bool = True,
+    parameters: dict[str, Any] | None = None,
+) -> Tool | Callable[[ToolFunction], Tool]:
+    """Make a tool of a typed function.
+
+    The arguments' JSON schema comes from the annotations, the descriptions from the docstring. A plain ``def``
+    runs in a thread. Arguments as for :class:`Tool`.
+
+    >>> @tool
+    ... def weather(city: str) -> dict:
+    ...     '''Current weather of a city.'''
+    ...     return {"city": city, "celsius": 21}
+    >>> weather.name, weather.description, weather.parameters["required"]
+    ('weather', 'Current weather of a city.', ['city'])
+    """
+
+    def make(function: ToolFunction) -> Tool:
+        return Tool(
+            function, name=name, description=description, repeatable=repeatable, parameters=parameters
+        )
+
+    return make if function is None else make(function)
+
+
+ToolSet: TypeAlias = dict[str, Tool]
+
+
+def tool_set(tools: Iterable[Any] | Mapping[str, Any] | None, *, where: str) -> ToolSet:
+    """Tools by name, from a list of tools or functions, or a mapping of name to either.
+
+    Args:
+        tools: what the user gave.
+        where: named in the error.
+
+    Raises:
+        UsageError: something that is no tool, or two tools of one name.
+    """
+    if tools is None:
+        return {}
+    if isinstance(tools, str | Tool) or not isinstance(tools, Iterable):
+        raise UsageError(f"{where}: tools must be a list or a mapping of tools, not {type(tools).__name__}")
+    named: ToolSet = {}
+    pairs = (
+        [(name, entry) for name, entry in tools.items()]
+        if isinstance(tools, Mapping)
+        else [(None, entry) for entry in tools]
+    )
+    for name, entry in pairs:
+        if not isinstance(entry, Tool) and not callable(entry):
+            raise UsageError(f"{where}: {entry!r} is not a tool; write @tool above the function")
+        made = entry if isinstance(entry, Tool) else Tool(entry, name=name)
+        key = name or made.name
+        if key in named:
+            raise UsageError(f"{where}: two tools have the same name {key!r}")
+        named[key] = made if made.name == key else _renamed(made, key)
+    return named
+
+
+def _renamed(entry: Tool, name: str) -> Tool:
+    return Tool(
+        entry.function, name=name, description=entry.description, repeatable=entry.repeatable, parameters=entry.parameters
+    ) if entry._given_schema else Tool(  # noqa: SLF001  # its own class
+        entry.function, name=name, description=entry.description, repeatable=entry.repeatable
+    )
