@@ -1,0 +1,87 @@
+"""interlock: a processor pipeline around an LLM agent's loop that holds while text is streaming.
+
+The public names are here, in ``interlock.chunks``, ``interlock.processors``, ``interlock.memory``,
+``interlock.models`` and ``interlock.testing``; everything is a selection from ``interlock.core`` and the edges.
+"""
+
+from interlock.agent import Agent, CallOptions
+from interlock.core.context import HookContext
+from interlock.core.errors import (
+    InterlockError,
+    ModelError,
+    StorageError,
+    TripWire,
+    TripWireError,
+    UsageError,
+)
+from interlock.core.message_list import MessageList
+from interlock.core.messages import Message
+from interlock.core.model import LanguageModel, ModelRequest
+from interlock.core.processor import (
+    ErrorProcessor,
+    InputProcessor,
+    OutputProcessor,
+    Processor,
+    ProcessorViolation,
+)
+from interlock.core.request_context import RequestContext
+from interlock.core.result import RunOutcome, RunResult
+from interlock.core.step import (
+    CachedResponse,
+    InputChange,
+    LLMRequest,
+    LLMResponse,
+    OutputResult,
+    OutputStep,
+    Retry,
+    StepChange,
+    StepInput,
+    StepRecord,
+)
+from interlock.core.tool import Tool, ToolContext, Writer, tool
+from interlock.processors import Chain, Parallel, When
+from interlock.stream import RunStream
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Agent",
+    "CachedResponse",
+    "CallOptions",
+    "Chain",
+    "ErrorProcessor",
+    "HookContext",
+    "InputChange",
+    "InputProcessor",
+    "InterlockError",
+    "LLMRequest",
+    "LLMResponse",
+    "LanguageModel",
+    "Message",
+    "MessageList",
+    "ModelError",
+    "ModelRequest",
+    "OutputProcessor",
+    "OutputResult",
+    "OutputStep",
+    "Parallel",
+    "Processor",
+    "ProcessorViolation",
+    "RequestContext",
+    "Retry",
+    "RunOutcome",
+    "RunResult",
+    "RunStream",
+    "StepChange",
+    "StepInput",
+    "StepRecord",
+    "StorageError",
+    "Tool",
+    "ToolContext",
+    "TripWire",
+    "TripWireError",
+    "UsageError",
+    "When",
+    "Writer",
+    "tool",
+]

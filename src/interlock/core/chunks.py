@@ -23,7 +23,7 @@ Metadata: TypeAlias = dict[str, Any]
 """Provider metadata: a provider's name to whatever it attached (signatures, log-probabilities, ...)."""
 
 
-class Usage(Record, kw_only=True):
+class Usage(Record, kw_only=True, frozen=True):
     """Tokens of one model call, or of a run. Always numbers (spec R5.3)."""
 
     input_tokens: int = 0
@@ -289,12 +289,16 @@ class File(Chunk, kw_only=True):
 
 
 class DataChunk(Chunk, kw_only=True):
-    """A custom ``data-*`` chunk (spec R9). ``transient`` ones are not stored."""
+    """A custom ``data-*`` chunk (spec R9). ``transient`` ones are not stored.
+
+    ``message_id`` names the message it is stored with, where that is not the answer under way; it is not sent.
+    """
 
     type: str  # pyright: ignore[reportIncompatibleVariableOverride]  # the one chunk whose type is free
     data: Any = None
     transient: bool = False
     id: str | None = None
+    message_id: str | None = None
 
 
 class OtherChunk(Chunk, kw_only=True):

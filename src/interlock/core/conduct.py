@@ -1,0 +1,158 @@
+"""A run from its first hook to its last chunk: whatever happens, it is saved as R8 says and ends exactly once.
+
+Order at the end: the outcome is decided, the turn is saved, ``on_run_end`` is told, the last chunk goes out. So a
+client that has the last chunk can rely on everything else being over.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, TripWireChunk
+from interlock.core.errors import StorageError
+from interlock.core.loop import drive
+from interlock.core.messages import Content, Message, TextPart
+from interlock.core.result import RunOutcome, RunResult, Turn
+from interlock.core.run import Run, log
+
+
+async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult:
+    """Do the run.
+
+    Args:
+        cancelled: the cancellation that came before the run could begin.
+
+    Returns:
+        Its result, also when a processor blocked it.
+
+    Raises:
+        Exception: a hook's, a model's (ModelError) or the store's (StorageError).
+        BaseException: a cancellation, once everything is cleaned up.
+    """
+    error = cancelled
+    try:
+        if cancelled is None:
+            await drive(run)
+    except BaseException as problem:
+        error = problem
+    outcome = _decide(run, error)
+    try:
+        await _save(run, outcome)
+    except Exception as problem:
+        if outcome.kind != "error":
+            outcome = RunOutcome(kind="error", result=outcome.result, error=problem)
+            if isinstance(problem, StorageError):
+                problem.result = outcome.result
+        else:
+            log.error("the unfinished turn could not be saved: %s", type(problem).__name__)
+    _warn_of_silence(run)
+    run.outcome = outcome
+    await run.tell_end(outcome)
+    await run.delivery.send_last(_last_chunk(run, outcome))
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.result
+
+
+def _decide(run: Run, error: BaseException | None) -> RunOutcome:
+    """What the end means for the messages (R5.3 to R5.5), and the result that follows."""
+    if error is None:
+        run.transcript.flush_early()
+        kind = "tripwire" if run.blocked else "finished"
+        return RunOutcome(kind=kind, result=run.result())
+    run.delivery.drop_held()
+    attempt = run.attempt
+    if attempt is not None and not attempt.accepted:
+        run.transcript.forget_step(attempt.number)
+        if attempt in run.attempts:
+            run.attempts.remove(attempt)
+    run.cancelled = not isinstance(error, Exception)
+    return RunOutcome(kind="cancelled" if run.cancelled else "error", result=run.result(), error=error)
+
+
+async def _save(run: Run, outcome: RunOutcome) -> None:
+    recorder, options = run.edges.recorder, run.options
+    if recorder is None or options.thread_id is None or not run.input_passed:
+        return  # input that no guard has passed yet is not kept either
+    messages = _messages_to_save(run, outcome)
+    if messages:
+        _date(run, messages)
+        unfinished = outcome.kind == "cancelled" or (outcome.kind == "error" and not run.failed_in_hook)
+        turn = Turn(
+            thread_id=options.thread_id, resource_id=options.resource_id, messages=messages, unfinished=unfinished
+        )
+        await recorder.save_turn(turn)
+
+
+def _messages_to_save(run: Run, outcome: RunOutcome) -> list[Message]:
+    """The new messages that R8.2 keeps for this kind of end."""
+    new = run.ledger.messages("input", "response")
+    if outcome.kind == "finished":
+        return new
+    run.ledger.drop_open_calls()
+    new = run.ledger.messages("input", "response")
+    if outcome.kind == "tripwire" or run.failed_in_hook:
+        # what was done must be known to the next turn; what was only said, need not
+        return new if any(attempt.accepted and attempt.tools_ran for attempt in run.attempts) else []
+    return _marked_unfinished(run, new) if run.options.save_unfinished else []
+
+
+def _marked_unfinished(run: Run, messages: list[Message]) -> list[Message]:
+    """The messages with the text that had left already, marked; the run's own stay as they are."""
+    text = "".join(run.delivery.step_released)
+    saved = list(messages)
+    tail = run.ledger.own_tail()
+    if text and tail is not None:
+        parts = [*tail.message.content.parts, TextPart(text=text)]
+        saved[-1] = tail.message.replace(content=tail.message.content.replace(parts=parts))
+    elif text:
+        answer = Content(parts=[TextPart(text=text)])
+        saved.append(Message(id=run.edges.new_id(), role="assistant", content=answer))
+    if saved:
+        last = saved[-1]
+        metadata = {**(last.content.metadata or {}), "unfinished": True}
+        saved[-1] = last.replace(content=last.content.replace(metadata=metadata))
+    return saved
+
+
+def _date(run: Run, messages: list[Message]) -> None:
+    """Give new messages increasing times in list order, and the thread they belong to (R3.3)."""
+    previous = None
+    for message in messages:
+        moment = message.created_at or run.edges.now()
+        if previous is not None and moment <= previous:
+            moment = previous + timedelta(milliseconds=1)
+        message.created_at = previous = moment
+        message.thread_id = run.options.thread_id
+        message.resource_id = run.options.resource_id
+
+
+def _last_chunk(run: Run, outcome: RunOutcome) -> Chunk:
+    match outcome.kind:
+        case "finished":
+            result = outcome.result
+            return Finish(
+                finish_reason=result.finish_reason,
+                usage=result.usage,
+                steps=result.steps,
+                messages=result.messages,
+                processor_retry_count=run.retry_count,
+            )
+        case "tripwire":
+            trip = run.blocked
+            assert trip is not None
+            return TripWireChunk(
+                reason=trip.reason, processor_id=trip.processor_id, retry=trip.retry, metadata=trip.metadata
+            )
+        case "error":
+            return ErrorChunk(outcome.error)
+        case _:
+            return Abort()
+
+
+def _warn_of_silence(run: Run) -> None:
+    for processor_id in run.chain.silent_hooks():
+        log.warning(
+            "processor %r: process_output_stream dropped every chunk it saw; return the chunk to let it pass",
+            processor_id,
+        )

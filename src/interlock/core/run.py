@@ -1,0 +1,407 @@
+"""The state of one run, and what every stage of it shares."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from interlock.core.attempt import Attempt
+from interlock.core.chain import Chain
+from interlock.core.chunks import DataChunk, File, ToolCall, ToolResult, TripWireInfo, Usage
+from interlock.core.context import HookContext, Latch
+from interlock.core.delivery import Delivery, ReleasePolicy, Sink, source_chunk
+from interlock.core.errors import TripWire
+from interlock.core.ledger import Ledger, joined_text
+from interlock.core.message_list import MessageList
+from interlock.core.messages import (
+    FilePart,
+    Message,
+    ReasoningPart,
+    SourcePart,
+    SystemMessage,
+    ToolInvocationPart,
+)
+from interlock.core.model import LanguageModel, ModelResolver
+from interlock.core.pipeline import HookCall, Pipeline, holds
+from interlock.core.processor import BaseProcessor, ProcessorViolation
+from interlock.core.record import Record
+from interlock.core.request_context import RequestContext
+from interlock.core.result import RunOutcome, RunResult, Turn
+from interlock.core.step import StepInput, StepRecord
+from interlock.core.tool import Tool
+from interlock.core.transcript import Transcript
+
+if TYPE_CHECKING:
+    from interlock.core.tool_jobs import ToolEvent, ToolJob
+
+log = logging.getLogger("interlock")
+
+DEFAULT_ERROR_RETRIES = 10
+"""The cap of retries when error processors are set and no value is (spec R7.2)."""
+
+
+class Recorder(Protocol):
+    """Saves turns: memory, as the runtime sees it."""
+
+    async def save_turn(self, turn: Turn) -> None:
+        """Save a turn whole or not at all.
+
+        Raises:
+            StorageError: it could not be saved.
+        """
+        ...
+
+
+ToolExecutor: TypeAlias = "Callable[[Sequence[ToolJob], Run], AsyncGenerator[ToolEvent, None]]"
+
+
+class Edges(Record, frozen=True, kw_only=True):
+    """What the core does not have itself: a clock, ids, tools' concurrency, the finding of models, storage."""
+
+    now: Callable[[], datetime]
+    new_id: Callable[[], str]
+    run_tools: ToolExecutor
+    resolve_model: ModelResolver
+    recorder: Recorder | None = None
+
+
+class RunOptions(Record, kw_only=True):
+    """What a call asks for, defaults filled in."""
+
+    model: LanguageModel
+    tools: dict[str, Tool]
+    tool_choice: Any = "auto"
+    active_tools: list[str] | None = None
+    model_settings: dict[str, Any] = {}
+    provider_options: dict[str, Any] = {}
+    structured_output: Any = None
+    request_context: RequestContext
+    tracing_context: Any = None
+    thread_id: str | None = None
+    resource_id: str | None = None
+    max_steps: int = 5
+    max_processor_retries: int | None = None
+    release: ReleasePolicy = "live"
+    save_unfinished: bool = True
+
+
+class Run:
+    """One run.
+
+    Attributes:
+        alert: something has to be looked at before the run goes on: an abort, a violation to tell, data to send.
+        stage: the hook's name whose stage this is; decides what ``ctx.messages`` shows.
+        attempts: every attempt at a step that the result lists.
+        attempt: the one under way, or the last one.
+    """
+
+    def __init__(self, pipeline: Pipeline, options: RunOptions, edges: Edges, sink: Sink | None) -> None:
+        self.pipeline = pipeline
+        self.options = options
+        self.edges = edges
+        self.id = edges.new_id()
+        self.ledger = Ledger(edges.new_id, edges.now)
+        self.message_list = MessageList(self.ledger)
+        self.delivery = Delivery(sink, options.release, self.ledger)
+        self.keeps_response = bool(pipeline.calls["process_llm_response"])
+        self.transcript = Transcript(self.ledger, self.delivery, keep_clean=self.keeps_response)
+        self.latch = Latch()
+        self.alert = False
+        self.cancelled = False
+        self.failed_in_hook = False
+        self.input_passed = False
+        self.outcome: RunOutcome | None = None
+        self.stage = "process_input"
+        self.base_system: list[SystemMessage] = []
+        self.attempts: list[Attempt] = []
+        self.attempt: Attempt | None = None
+        self.retry_count = 0
+        self.error_retries = 0
+        self.usage = Usage()
+        self.blocked: TripWire | None = None
+        self.violations: list[ProcessorViolation] = []
+        self._untold: list[tuple[BaseProcessor, ProcessorViolation]] = []
+        self._outbox: list[tuple[DataChunk, int]] = []
+        self._states: dict[str, dict[str, Any]] = {}
+        self.contexts = [
+            HookContext(self, member.processor, self.state_of(member.processor.id), latch=self.latch)
+            for member in pipeline.members
+        ]
+        for call in pipeline.calls["process_output_stream"]:
+            self.contexts[call.member].stands_at(call.index)
+        self.chain = Chain(self, pipeline.calls["process_output_stream"])
+
+    def state_of(self, processor_id: str) -> dict[str, Any]:
+        """A processor's state (spec R6)."""
+        return self._states.setdefault(processor_id, {})
+
+    # ---------------------------------------------------------------------------------------------- calling a hook
+
+    async def invoke(self, call: HookCall, subject: Any) -> Any:
+        """Call one hook of one processor, with everything that comes with it; the stream's hooks are the Chain's.
+
+        Returns:
+            What it returned; None also when its condition is not met or it failed open.
+
+        Raises:
+            TripWire: it aborted, even if it swallowed that.
+        """
+        ctx = self.contexts[call.member]
+        if call.conditions and not await holds(call.conditions, ctx):
+            return None
+        try:
+            returned = call.function(subject, ctx)
+            if call.is_async or (returned is not None and inspect.isawaitable(returned)):
+                returned = await returned
+        except BaseException as problem:
+            await self.after_failure(call, problem)
+            return None
+        if self.alert:
+            await self.heed()
+        return returned
+
+    async def after_failure(self, call: HookCall, problem: BaseException) -> None:
+        """A hook raised. Returns only if its processor fails open (spec R2.7, R5.4)."""
+        stopped = isinstance(problem, Exception | TripWire | BaseExceptionGroup)
+        if stopped and self.latch.trip is not None:
+            await self.heed()
+        if isinstance(problem, TripWire):
+            raise problem
+        if not isinstance(problem, Exception):
+            raise problem
+        if call.processor.on_error == "open":
+            self.note_violation(
+                call.processor, f"{call.hook} failed and was passed over", {"error": type(problem).__name__}
+            )
+            await self.heed()
+            return
+        raise self.blame(call, problem)
+
+    def blame(self, call: HookCall, problem: Exception) -> Exception:
+        """The exception with a note of the processor and hook it came from."""
+        self.failed_in_hook = True
+        problem.add_note(f"raised in processor {call.processor.id!r}, hook {call.hook}")
+        return problem
+
+    def signal(self) -> None:
+        """Something has to be looked at before the run goes on."""
+        self.alert = True
+
+    async def heed(self) -> None:
+        """Look: send posted data, tell violations, and stop if somebody aborted."""
+        self.alert = False
+        if self._outbox:
+            await self.flush_data()
+        while self._untold:
+            processor, violation = self._untold.pop(0)
+            await _quietly(processor, "on_violation", violation)
+        if self.latch.trip is not None:
+            raise self.latch.trip
+
+    def note_violation(self, processor: BaseProcessor, message: str, detail: Any) -> None:
+        """Record a violation; ``on_violation`` is told at the next look."""
+        violation = ProcessorViolation(processor_id=processor.id, message=message, detail=detail)
+        self.violations.append(violation)
+        self._untold.append((processor, violation))
+
+    # ------------------------------------------------------------------------------------------------- custom data
+
+    def post_data(self, chunk: DataChunk, index: int, message_id: str | None) -> None:
+        """Take a data chunk from a writer. One from a stream hook starts behind that hook (spec R9.2)."""
+        if self.latch.trip is None:
+            start = index + 1 if index >= 0 and self.chain.position == index else 0
+            if message_id is not None:
+                chunk = chunk.replace(message_id=message_id)
+            self._outbox.append((chunk, start))
+            self.alert = True
+
+    async def flush_data(self) -> None:
+        """Send what was posted, before anything else goes on."""
+        while self._outbox:
+            chunk, start = self._outbox.pop(0)
+            await self.delivery.start()
+            await self.chain.feed_data(chunk, start)
+
+    # --------------------------------------------------------------------------------------------------- what is seen
+
+    @property
+    def step_number(self) -> int:
+        """The number of the step under way; -1 before the first."""
+        return self.ledger.step
+
+    @property
+    def retries_seen(self) -> int:
+        """What ``ctx.retry_count`` shows in this stage."""
+        return self.error_retries if self.stage == "process_api_error" else self.retry_count
+
+    def stage_messages(self) -> list[Message]:
+        """What ``ctx.messages`` shows in this stage (spec R3.1)."""
+        if self.stage == "process_output_result":
+            return self.ledger.messages("response")
+        return self.ledger.messages()
+
+    def seen_steps(self) -> list[StepRecord]:
+        """What ``ctx.steps`` shows: accepted steps, and the current one once its response is complete."""
+        return [
+            self.record(each)
+            for each in self.attempts
+            if each.accepted or (each is self.attempt and each.complete and each.tripwire is None)
+        ]
+
+    def all_steps(self) -> list[StepRecord]:
+        """Every step of the result, rejected ones included."""
+        return [self.record(attempt) for attempt in self.attempts]
+
+    def record(self, attempt: Attempt) -> StepRecord:
+        """A step as the message list now has it."""
+        refused = attempt.tripwire is not None and not attempt.accepted
+        self.ledger.sync()
+        parts = [] if refused else list(self.ledger.response_parts(attempt.number))
+        calls = [part for part in parts if isinstance(part, ToolInvocationPart)]
+        return StepRecord(
+            step_number=attempt.number,
+            text=joined_text(parts),
+            reasoning="".join(p.text for p in parts if isinstance(p, ReasoningPart) and p.type == "reasoning"),
+            tool_calls=[tool_call(part) for part in calls],
+            tool_results=[tool_result(part) for part in calls if part.state == "result"],
+            sources=[source_chunk(part) for part in parts if isinstance(part, SourcePart)],
+            files=[_file(part) for part in parts if isinstance(part, FilePart)],
+            usage=attempt.usage,
+            finish_reason=attempt.finish_reason,
+            request=attempt.request,
+            response=attempt.response or None,
+            warnings=attempt.warnings,
+            provider_metadata=attempt.provider_metadata,
+            tripwire=attempt.tripwire,
+        )
+
+    # ----------------------------------------------------------------------------------------------------------- steps
+
+    def open_attempt(self) -> Attempt:
+        """Begin an attempt at the next step, from the originals of everything (spec R4.2)."""
+        number = sum(attempt.accepted for attempt in self.attempts)
+        options = self.options
+        if number != self.ledger.step:
+            self.error_retries = 0
+        self.ledger.step = number
+        self.message_list.replace_system(self.base_system)
+        self.attempt = Attempt(
+            number,
+            StepInput(
+                model=options.model,
+                tools=dict(options.tools),
+                tool_choice=options.tool_choice,
+                active_tools=None if options.active_tools is None else list(options.active_tools),
+                provider_options=dict(options.provider_options),
+                model_settings=dict(options.model_settings),
+                structured_output=options.structured_output,
+                messages=[],
+                system_messages=[],
+            ),
+        )
+        return self.attempt
+
+    @property
+    def retry_cap(self) -> int:
+        """How many retries a run may have (spec R7.1, R7.2)."""
+        given = self.options.max_processor_retries
+        if given is not None:
+            return given
+        return DEFAULT_ERROR_RETRIES if self.pipeline.has_error_processors else 0
+
+    def own_calls(self, attempt: Attempt) -> list[ToolInvocationPart]:
+        """The step's calls of tools that run here, as the message list now has them."""
+        return [
+            part
+            for part in self.ledger.response_parts(attempt.number)
+            if isinstance(part, ToolInvocationPart) and not part.provider_executed
+        ]
+
+    # ------------------------------------------------------------------------------------------------------- the end
+
+    def result(self) -> RunResult:
+        """What the run leaves, as things stand."""
+        self.transcript.sync()
+        steps = self.all_steps()
+        return RunResult(
+            text=self.ledger.response_text(),
+            messages=self.ledger.messages("response"),
+            all_messages=self.ledger.messages(),
+            steps=steps,
+            tool_calls=[call for step in steps for call in step.tool_calls],
+            tool_results=[result for step in steps for result in step.tool_results],
+            reasoning="".join(step.reasoning for step in steps),
+            sources=[source for step in steps for source in step.sources],
+            files=[file for step in steps for file in step.files],
+            usage=self.usage,
+            finish_reason=self._finish_reason(),
+            tripwire=tripwire_info(self.blocked) if self.blocked else None,
+            violations=self.violations,
+            released_text="".join(self.delivery.released),
+            run_id=self.id,
+        )
+
+    def _finish_reason(self) -> str:
+        if self.blocked is not None:
+            return "other"
+        if self.cancelled:
+            return "aborted"
+        accepted = [attempt for attempt in self.attempts if attempt.accepted]
+        return accepted[-1].finish_reason if accepted else "unknown"
+
+    async def tell_end(self, outcome: RunOutcome) -> None:
+        """``on_run_end`` of every processor, once each (spec R1.5)."""
+        told: set[int] = set()
+        for member, ctx in zip(self.pipeline.members, self.contexts, strict=True):
+            if id(member.processor) not in told:
+                told.add(id(member.processor))
+                await _quietly(member.processor, "on_run_end", outcome, ctx)
+
+
+async def _quietly(processor: BaseProcessor, method: str, *args: Any) -> None:
+    """Call a callback whose failure must not disturb the run."""
+    function = getattr(processor, method)
+    if getattr(type(processor), method, None) is getattr(BaseProcessor, method) and method not in vars(processor):
+        return
+    try:
+        answer = function(*args)
+        if inspect.isawaitable(answer):
+            await answer
+    except (Exception, TripWire) as problem:
+        log.warning("%s of processor %r raised %s; it was ignored", method, processor.id, type(problem).__name__)
+
+
+def tripwire_info(trip: TripWire) -> TripWireInfo:
+    """A tripwire as results carry it."""
+    return TripWireInfo(
+        reason=trip.reason, processor_id=trip.processor_id, retry=trip.retry, metadata=trip.metadata
+    )
+
+
+def tool_call(part: ToolInvocationPart) -> ToolCall:
+    """An invocation as the call that made it."""
+    return ToolCall(
+        tool_call_id=part.tool_call_id,
+        tool_name=part.tool_name,
+        args=part.args,
+        provider_executed=part.provider_executed,
+        invalid=part.invalid,
+    )
+
+
+def tool_result(part: ToolInvocationPart) -> ToolResult:
+    """An invocation as the result that answered it."""
+    return ToolResult(
+        tool_call_id=part.tool_call_id,
+        tool_name=part.tool_name,
+        args=part.args,
+        result=part.result,
+        provider_executed=part.provider_executed,
+    )
+
+
+def _file(part: FilePart) -> File:
+    return File(mime_type=part.mime_type, data=part.data, provider_metadata=part.provider_metadata)

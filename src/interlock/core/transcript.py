@@ -1,0 +1,343 @@
+"""What left the chain is the truth: its framing is repaired, it becomes the messages, it goes to the client (R4.6).
+
+Rules kept here:
+
+1. A delta never stands outside an open block; an end without a block is left out.
+2. Parts stand in the order the client saw them begin; data sent before the answer in front (spec R3.6).
+3. Text is joined when somebody looks, never once per delta: a stream of any length costs linear time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from interlock.core.chunks import (
+    Chunk,
+    DataChunk,
+    File,
+    Finish,
+    Metadata,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Source,
+    StepStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolError,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    ToolResult,
+)
+from interlock.core.jsonable import jsonable
+from interlock.core.messages import (
+    DataPart,
+    FilePart,
+    Mark,
+    Part,
+    ReasoningPart,
+    SourcePart,
+    TextPart,
+    ToolInvocationPart,
+)
+
+if TYPE_CHECKING:
+    from interlock.core.delivery import Delivery
+    from interlock.core.ledger import Ledger
+
+Taker: TypeAlias = "Callable[[Transcript, Any], Awaitable[None]]"
+
+
+class Block:
+    """An open text or reasoning block."""
+
+    __slots__ = ("mark", "part", "pieces")
+
+    def __init__(self, part: TextPart | ReasoningPart) -> None:
+        self.part = part
+        self.pieces: list[str] = []
+        assert part.mark is not None
+        self.mark: Mark = part.mark
+
+
+class Transcript:
+    """Writes what leaves the chain into the ledger and hands it to delivery.
+
+    Args:
+        ledger: the run's messages.
+        delivery: the way to the client.
+        keep_clean: whether to keep the step's chunks for process_llm_response.
+    """
+
+    def __init__(self, ledger: Ledger, delivery: Delivery, *, keep_clean: bool) -> None:
+        self.ledger = ledger
+        self.delivery = delivery
+        self.clean: list[Chunk] | None = [] if keep_clean else None
+        self._texts: dict[str, Block] = {}
+        self._reasonings: dict[str, Block] = {}
+        self._tool_inputs: dict[str, str] = {}
+        self._early: list[DataPart] = []
+        ledger.before_read = self.sync
+
+    async def take(self, chunk: Chunk) -> None:
+        """Record a chunk and deliver it."""
+        if type(chunk) is TextDelta:
+            block = self._texts.get(chunk.id)
+            if block is None:
+                chunk, block = await self._opened(chunk, self._texts)
+            block.pieces.append(chunk.text)
+            if chunk.provider_metadata is not None:
+                _merge(block.part, chunk.provider_metadata)
+            await self._pass(chunk, block.mark)
+            return
+        taker = _TAKERS.get(type(chunk))
+        if taker is None:
+            await self._pass(chunk, None)
+        else:
+            await taker(self, chunk)
+
+    async def _pass(self, chunk: Chunk, mark: Mark | None) -> None:
+        if self.clean is not None and not isinstance(chunk, StepStart):
+            self.clean.append(chunk)
+        await self.delivery.send(chunk, mark)
+
+    # ------------------------------------------------------------------------------------------------ text, reasoning
+
+    async def _opened(self, delta: Any, blocks: dict[str, Block]) -> tuple[Any, Block]:
+        """The block for a delta that has none: the only open one if it has no id, else a new one."""
+        if not delta.id and len(blocks) == 1:
+            (block_id,) = blocks
+        else:
+            block_id = delta.id or self.ledger.new_id()
+            start = TextStart if isinstance(delta, TextDelta) else ReasoningStart
+            await self.take(start(id=block_id))
+        return delta.replace(id=block_id), blocks[block_id]
+
+    async def _start(self, chunk: TextStart | ReasoningStart) -> None:
+        is_text = isinstance(chunk, TextStart)
+        blocks = self._texts if is_text else self._reasonings
+        chunk_id = chunk.id or self.ledger.new_id()
+        if chunk_id in blocks:
+            return
+        if chunk.id != chunk_id:
+            chunk = chunk.replace(id=chunk_id)
+        part = self._continued(chunk_id) if is_text else None
+        if part is None:
+            part = TextPart(text="", id=chunk_id) if is_text else ReasoningPart(text="", id=chunk_id)
+            self.append(part)
+        if chunk.provider_metadata is not None:
+            _merge(part, chunk.provider_metadata)
+        blocks[chunk_id] = block = Block(part)
+        await self._pass(chunk, block.mark)
+
+    def _continued(self, block_id: str) -> TextPart | None:
+        """The part just before, if it is a text part of this id and step: the block goes on in it."""
+        tail = self.ledger.own_tail()
+        last = tail.message.content.parts[-1] if tail and tail.message.content.parts else None
+        if isinstance(last, TextPart) and last.id == block_id and last.mark and last.mark.step == self.ledger.step:
+            return last
+        return None
+
+    async def _reasoning_delta(self, chunk: ReasoningDelta) -> None:
+        block = self._reasonings.get(chunk.id)
+        if block is None:
+            chunk, block = await self._opened(chunk, self._reasonings)
+        block.pieces.append(chunk.text)
+        if chunk.provider_metadata is not None:
+            _merge(block.part, chunk.provider_metadata)
+        await self._pass(chunk, block.mark)
+
+    async def _end(self, chunk: TextEnd | ReasoningEnd) -> None:
+        blocks = self._texts if isinstance(chunk, TextEnd) else self._reasonings
+        if not chunk.id and len(blocks) == 1:
+            chunk = chunk.replace(id=next(iter(blocks)))
+        block = blocks.pop(chunk.id, None)
+        if block is None:
+            return
+        self._join(block)
+        if chunk.provider_metadata is not None:
+            _merge(block.part, chunk.provider_metadata)
+        await self._pass(chunk, block.mark)
+
+    def sync(self) -> None:
+        """Bring the text of open blocks into their parts."""
+        for blocks in (self._texts, self._reasonings):
+            for block in blocks.values():
+                self._join(block)
+
+    def _join(self, block: Block) -> None:
+        if block.pieces:
+            text = "".join(block.pieces)
+            block.pieces.clear()
+            block.part.text += text
+
+    # -------------------------------------------------------------------------------------------------------- tools
+
+    async def _tool_input_start(self, chunk: ToolInputStart) -> None:
+        if chunk.tool_call_id not in self._tool_inputs:
+            self._tool_inputs[chunk.tool_call_id] = chunk.tool_name
+            await self._pass(chunk, None)
+
+    async def _tool_input_delta(self, chunk: ToolInputDelta) -> None:
+        if chunk.tool_call_id not in self._tool_inputs:
+            await self.take(ToolInputStart(tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name or ""))
+        await self._pass(chunk, None)
+
+    async def _tool_input_end(self, chunk: ToolInputEnd) -> None:
+        if self._tool_inputs.pop(chunk.tool_call_id, None) is not None:
+            await self._pass(chunk, None)
+
+    async def _tool_call(self, chunk: ToolCall) -> None:
+        if chunk.tool_call_id in self._tool_inputs:
+            await self.take(ToolInputEnd(tool_call_id=chunk.tool_call_id))
+        part = ToolInvocationPart(
+            tool_call_id=chunk.tool_call_id,
+            tool_name=chunk.tool_name,
+            args=chunk.args,
+            invalid=chunk.invalid,
+            provider_executed=chunk.provider_executed,
+            provider_metadata=chunk.provider_metadata,
+        )
+        self.append(part)
+        await self._pass(chunk, part.mark)
+
+    async def _tool_result(self, chunk: ToolResult) -> None:
+        part = self.ledger.find_call(chunk.tool_call_id)
+        if part is None:
+            return  # its call was dropped: there is nothing it could answer
+        if chunk.is_error:
+            part.state, part.error_text = "output-error", str(chunk.result)
+        else:
+            part.state, part.result, part.error_text = "result", chunk.result, None
+        await self._pass(chunk, part.mark)
+
+    async def _tool_error(self, chunk: ToolError) -> None:
+        part = self.ledger.find_call(chunk.tool_call_id)
+        if part is not None:
+            part.state, part.error_text = "output-error", chunk.error
+            await self._pass(chunk, part.mark)
+
+    # -------------------------------------------------------------------------------------------------------- others
+
+    async def _source(self, chunk: Source) -> None:
+        part = SourcePart(source=source_fields(chunk), provider_metadata=chunk.provider_metadata)
+        self.append(part)
+        await self._pass(chunk, part.mark)
+
+    async def _file(self, chunk: File) -> None:
+        part = FilePart(mime_type=chunk.mime_type, data=chunk.data, provider_metadata=chunk.provider_metadata)
+        self.append(part)
+        await self._pass(chunk, part.mark)
+
+    async def _data(self, chunk: DataChunk) -> None:
+        if not chunk.transient:
+            self._record_data(DataPart(type=chunk.type, data=jsonable(chunk.data), id=chunk.id), chunk.message_id)
+        await self.delivery.send_now(chunk)
+
+    def _record_data(self, part: DataPart, message_id: str | None) -> None:
+        if message_id is not None and self.ledger.append_to(message_id, part):
+            return
+        if self.delivery.first_held is not None:
+            self.ledger.insert_part(part, self.delivery.first_held)
+        elif self.ledger.own_tail() is not None:
+            self.ledger.append_part(part)
+        else:
+            part.mark = self.ledger.new_mark()
+            self._early.append(part)
+        self.delivery.note_sent(part.mark)
+
+    async def _finish(self, chunk: Finish) -> None:
+        if self.clean is not None:
+            self.clean.append(Finish(finish_reason=chunk.finish_reason))
+
+    def append(self, part: Part) -> None:
+        """Add a part to the answer, after the data that was sent before it began."""
+        self.flush_early()
+        self.ledger.append_part(part)
+
+    def flush_early(self) -> None:
+        """Give data that was sent before the answer its place in front of it."""
+        early, self._early = self._early, []
+        for part in early:
+            self.ledger.append_part(part, keep_mark=True)
+
+    # --------------------------------------------------------------------------------------------------- end of a step
+
+    def open_chunks(self) -> list[Chunk]:
+        """The ends of the blocks that are still open."""
+        ends: list[Chunk] = [TextEnd(id=block_id) for block_id in self._texts]
+        ends += [ReasoningEnd(id=block_id) for block_id in self._reasonings]
+        ends += [ToolInputEnd(tool_call_id=call_id) for call_id in self._tool_inputs]
+        return ends
+
+    async def close_blocks(self) -> None:
+        """Close what is still open, behind the chain."""
+        for chunk in self.open_chunks():
+            await self.take(chunk)
+
+    def step_complete(self) -> None:
+        """The step's stream is over: drop blocks that stayed empty, mark what hooks added."""
+        self.sync()
+        self.ledger.drop_empty_blocks()
+        self.ledger.settle()
+
+    def forget_step(self, step: int) -> None:
+        """The step's attempt is withdrawn."""
+        self._texts.clear()
+        self._reasonings.clear()
+        self._tool_inputs.clear()
+        self._early = [part for part in self._early if part.mark is None or part.mark.step != step]
+        self.ledger.withdraw(step)
+        self.restart()
+
+    def restart(self) -> None:
+        """A new response begins."""
+        if self.clean is not None:
+            self.clean = []
+
+
+def source_fields(chunk: Source) -> dict[str, Any]:
+    """A source as stored: ``{sourceType, id, url, title, ...}``."""
+    fields: dict[str, Any] = {"sourceType": chunk.source_type, "id": chunk.id}
+    for name, value in (
+        ("url", chunk.url),
+        ("title", chunk.title),
+        ("mimeType", chunk.media_type),
+        ("filename", chunk.filename),
+    ):
+        if value is not None:
+            fields[name] = value
+    return fields
+
+
+def _merge(part: Part, metadata: Metadata) -> None:
+    """Later metadata wins, provider by provider."""
+    merged = dict(part.provider_metadata or {})
+    for provider, values in metadata.items():
+        known = merged.get(provider)
+        merged[provider] = {**known, **values} if isinstance(known, dict) and isinstance(values, dict) else values
+    part.provider_metadata = merged
+
+
+_T = Transcript
+_TAKERS: dict[type[Chunk], Taker] = {
+    TextStart: _T._start,  # pyright: ignore[reportPrivateUsage]
+    TextEnd: _T._end,  # pyright: ignore[reportPrivateUsage]
+    ReasoningStart: _T._start,  # pyright: ignore[reportPrivateUsage]
+    ReasoningDelta: _T._reasoning_delta,  # pyright: ignore[reportPrivateUsage]
+    ReasoningEnd: _T._end,  # pyright: ignore[reportPrivateUsage]
+    ToolInputStart: _T._tool_input_start,  # pyright: ignore[reportPrivateUsage]
+    ToolInputDelta: _T._tool_input_delta,  # pyright: ignore[reportPrivateUsage]
+    ToolInputEnd: _T._tool_input_end,  # pyright: ignore[reportPrivateUsage]
+    ToolCall: _T._tool_call,  # pyright: ignore[reportPrivateUsage]
+    ToolResult: _T._tool_result,  # pyright: ignore[reportPrivateUsage]
+    ToolError: _T._tool_error,  # pyright: ignore[reportPrivateUsage]
+    Source: _T._source,  # pyright: ignore[reportPrivateUsage]
+    File: _T._file,  # pyright: ignore[reportPrivateUsage]
+    DataChunk: _T._data,  # pyright: ignore[reportPrivateUsage]
+    Finish: _T._finish,  # pyright: ignore[reportPrivateUsage]
+}
