@@ -69,16 +69,17 @@ class RunStream:
             self._task.add_done_callback(lambda _: self._readable.set())
         return self._task
 
-    async def _put(self, chunk: Chunk) -> None:
+    def _put(self, chunk: Chunk) -> Coroutine[Any, Any, Any] | None:
         if self._draining:
-            return
+            return None
         buffer = self._buffer
         buffer.append(chunk)
         if len(buffer) == 1:
             self._readable.set()
-        if len(buffer) >= HIGH_MARK and not self._cancelled:
-            self._writable.clear()
-            await self._writable.wait()
+        if len(buffer) < HIGH_MARK or self._cancelled:
+            return None
+        self._writable.clear()
+        return self._writable.wait()
 
     # ----------------------------------------------------------------------------------------------------- the reader
 

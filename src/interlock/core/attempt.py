@@ -50,4 +50,4 @@ class Attempt:
         self.warnings: list[Any] = []
         self.tripwire: TripWireInfo | None = None
         self.raw: list[Chunk] = []
-        self.open_blocks: dict[tuple[str, str], Chunk] = {}
+        self.open_blocks: dict[tuple[type[Chunk], str], Chunk] = {}

@@ -33,7 +33,10 @@ from interlock.core.model import ModelRequest, Prompt
 from interlock.core.run import Run
 
 _DELTAS = (TextDelta, ReasoningDelta)
-_NOT_THE_MODELS = (Start, StepFinish, TripWireChunk, Abort)
+_STARTS: dict[type[Chunk], type[Chunk]] = {TextStart: TextEnd, ReasoningStart: ReasoningEnd}
+# the first StepStart opens the step; the others belong to the run
+_NOT_THE_MODELS = frozenset({Start, StepStart, StepFinish, TripWireChunk, Abort})
+_NOT_KEPT = frozenset({ResponseMetadata, ErrorChunk})
 
 
 class CallFailed(Exception):
@@ -122,37 +125,33 @@ async def open_step(run: Run, attempt: Attempt, first: Chunk | None = None) -> N
     start = first if isinstance(first, StepStart) else StepStart()
     attempt.warnings = start.warnings
     attempt.request = start.request
-    await run.chain.feed(start.replace())
+    await run.chain.feed(start)
 
 
 async def take_chunk(run: Run, attempt: Attempt, chunk: Chunk) -> None:
     """A chunk of the model that is not just a delta."""
-    if run.keeps_response and not isinstance(chunk, StepStart | ResponseMetadata | ErrorChunk):
+    kind = type(chunk)
+    if kind in _NOT_THE_MODELS:
+        return
+    if run.keeps_response and kind not in _NOT_KEPT:
         attempt.raw.append(chunk.replace())
-    match chunk:
-        case ResponseMetadata():
-            note_response(attempt, chunk)
-            return
-        case Finish():
-            note_finish(run, attempt, chunk)
-            return
-        case ErrorChunk():
-            raise CallFailed(as_model_error(_as_exception(chunk.error)))
-        case StepStart():
-            return  # the first one was used to open the step
-        case TextStart() | ReasoningStart():
-            attempt.open_blocks[chunk.type.split("-")[0], chunk.id] = chunk
-        case TextEnd() | ReasoningEnd():
-            attempt.open_blocks.pop((chunk.type.split("-")[0], chunk.id), None)
-        case ToolCall():
-            chunk = with_own_id(run, attempt, chunk)
-        case ToolResult():
-            await take_provider_result(run, chunk)
-            return
-        case _ if isinstance(chunk, _NOT_THE_MODELS):
-            return
-        case _:
-            pass
+    if kind in _STARTS:
+        attempt.open_blocks[_STARTS[kind], chunk.id] = chunk  # type: ignore[attr-defined]
+    elif kind in _STARTS.values():
+        attempt.open_blocks.pop((kind, chunk.id), None)  # type: ignore[attr-defined]
+    elif isinstance(chunk, Finish):
+        note_finish(run, attempt, chunk)
+        return
+    elif isinstance(chunk, ResponseMetadata):
+        note_response(attempt, chunk)
+        return
+    elif isinstance(chunk, ErrorChunk):
+        raise CallFailed(as_model_error(_as_exception(chunk.error)))
+    elif isinstance(chunk, ToolCall):
+        chunk = with_own_id(run, attempt, chunk)
+    elif isinstance(chunk, ToolResult):
+        await take_provider_result(run, chunk)
+        return
     await run.chain.feed(chunk)
 
 
@@ -202,8 +201,8 @@ def note_finish(run: Run, attempt: Attempt, chunk: Finish) -> None:
 
 async def end_response(run: Run, attempt: Attempt) -> None:
     """Close what the model left open, then show its finish (R4.6)."""
-    for kind, block_id in list(attempt.open_blocks):
-        await run.chain.feed(TextEnd(id=block_id) if kind == "text" else ReasoningEnd(id=block_id))
+    for end, block_id in list(attempt.open_blocks):
+        await run.chain.feed(end(id=block_id))  # type: ignore[call-arg]
     if attempt.finish is None:
         note_finish(run, attempt, Finish(finish_reason="stop" if attempt.from_cache else "unknown"))
     assert attempt.finish is not None

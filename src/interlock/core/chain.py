@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from interlock.core.chunks import Chunk, DataChunk
 from interlock.core.pipeline import HookCall, holds
@@ -19,24 +19,25 @@ if TYPE_CHECKING:
     from interlock.core.context import HookContext
     from interlock.core.run import Run
 
+StreamFunction: TypeAlias = Callable[[Any, Any], Any]
 
 class StreamHook:
     """A processor's process_output_stream in one run."""
 
-    __slots__ = ("call", "ctx", "dropped", "function", "is_async", "parts", "passed", "sees_data")
+    __slots__ = ("call", "ctx", "dropped", "function", "index", "is_async", "parts", "sees_data")
 
     def __init__(self, call: HookCall, ctx: HookContext) -> None:
         self.call = call
         self.ctx = ctx
-        self.function: Callable[[Any, Any], Any] = _conditional(call) if call.conditions else call.function
+        self.index = call.index
+        self.function: StreamFunction = _conditional(call) if call.conditions else call.function
         self.is_async = call.is_async or bool(call.conditions)
         self.sees_data = call.processor.process_data_parts
         self.parts = ctx.keep_stream_parts() if may_read_stream_parts(call.function) else None
-        self.passed = False
         self.dropped = 0
 
 
-def _conditional(call: HookCall) -> Callable[[Any, Any], Any]:
+def _conditional(call: HookCall) -> StreamFunction:
     async def ask_first(chunk: Chunk, ctx: HookContext) -> Any:
         if not await holds(call.conditions, ctx):
             return chunk
@@ -47,83 +48,68 @@ def _conditional(call: HookCall) -> Callable[[Any, Any], Any]:
 
 
 class Chain:
-    """The stream hooks of a run, and where what leaves them goes.
+    """The stream hooks of a run, and where what leaves them goes."""
 
-    Attributes:
-        position: the hook that is running, so that its own data chunks start behind it; -1 for none.
-    """
-
-    __slots__ = ("hooks", "position", "run")
+    __slots__ = ("_row", "hooks", "run", "survived")
 
     def __init__(self, run: Run, calls: Sequence[HookCall]) -> None:
         self.run = run
-        self.hooks = tuple(StreamHook(call, run.contexts[call.member]) for call in calls)
-        self.position = -1
+        self.hooks = [StreamHook(call, run.contexts[call.member]) for call in calls]
+        # what the loop below needs of each hook, unpacked in one go
+        self._row = [(hook.function, hook.is_async, hook.ctx, hook.parts, hook) for hook in self.hooks]
+        self.survived = False
 
-    async def feed(self, chunk: Chunk, index: int = 0) -> None:
-        """Pass a chunk through the hooks from ``index`` on, and what is left of it to the transcript."""
+    async def feed(self, chunk: Chunk, start: int = 0) -> None:
+        """Pass a chunk through the hooks from ``start`` on, and what is left of it to the transcript."""
         run = self.run
-        hooks = self.hooks
-        count = len(hooks)
-        is_data = isinstance(chunk, DataChunk)
-        while index < count:
-            hook = hooks[index]
+        is_data = type(chunk) is DataChunk
+        for function, is_async, ctx, parts, hook in self._row[start:] if start else self._row:
             if is_data and not hook.sees_data:
-                index += 1
                 continue
-            self.position = index
-            if hook.parts is not None:
-                hook.parts.append(chunk)
+            if parts is not None:
+                parts.append(chunk)
             try:
-                returned = hook.function(chunk, hook.ctx)
-                if hook.is_async:
+                returned = function(chunk, ctx)
+                if is_async:
                     returned = await returned
             except BaseException as problem:
                 await run.after_failure(hook.call, problem)
                 returned = chunk
             if run.alert:
                 await run.heed()
-            if returned is not chunk:
-                if returned is None:
-                    hook.dropped += 1
-                    self.position = -1
-                    return
-                if not isinstance(returned, Chunk):
-                    await self._feed_several(hook, chunk, returned, index)
-                    return
+            if returned is chunk:
+                continue
+            if isinstance(returned, Chunk):
                 chunk = _adopted(returned, chunk)
-                is_data = isinstance(chunk, DataChunk)
-            hook.passed = True
-            index += 1
-        self.position = -1
+                is_data = type(chunk) is DataChunk
+                continue
+            await self._feed_several(hook, chunk, returned)
+            return
+        self.survived = self.survived or not is_data
         await run.transcript.take(chunk)
 
-    async def _feed_several(self, hook: StreamHook, chunk: Chunk, returned: Any, index: int) -> None:
+    async def _feed_several(self, hook: StreamHook, chunk: Chunk, returned: Any) -> None:
+        """None drops the chunk, a list goes on as several; anything else is the processor's mistake."""
         if inspect.isawaitable(returned):
             returned = await returned
             if self.run.alert:
                 await self.run.heed()
-        pieces: list[Any] = [returned] if isinstance(returned, Chunk) else returned
-        if returned is None:
-            hook.dropped += 1
-            return
+        pieces: Any = [] if returned is None else [returned] if isinstance(returned, Chunk) else returned
         if not isinstance(pieces, list | tuple) or not all(isinstance(piece, Chunk) for piece in pieces):
             raise self.run.blame(hook.call, wrong_return(hook.call, returned))
-        hook.passed = hook.passed or bool(pieces)
+        if not pieces:
+            hook.dropped += 1
         for piece in pieces:
-            await self.feed(_adopted(piece, chunk), index + 1)
+            await self.feed(_adopted(piece, chunk), hook.index + 1)
 
-    async def feed_data(self, chunk: DataChunk, index: int) -> None:
-        """Pass a custom data chunk that was sent while another chunk is in some hook's hands."""
-        position = self.position
-        try:
-            await self.feed(chunk, index)
-        finally:
-            self.position = position
+    def silent_hook(self) -> str | None:
+        """The id of a processor that dropped every chunk it saw: more likely a forgotten return than a wish.
 
-    def silent_hooks(self) -> list[str]:
-        """Ids of processors that dropped every chunk they saw: more likely a forgotten return than a wish."""
-        return [hook.call.processor.id for hook in self.hooks if hook.dropped and not hook.passed]
+        Nothing survived the chain, and no hook behind the last one that dropped anything dropped something too: so
+        that one let nothing through.
+        """
+        dropping = [hook for hook in self.hooks if hook.dropped]
+        return dropping[-1].call.processor.id if dropping and not self.survived else None
 
 
 def _adopted(returned: Chunk, original: Chunk) -> Chunk:

@@ -99,7 +99,7 @@ def _messages_to_save(run: Run, outcome: RunOutcome) -> list[Message]:
 
 def _marked_unfinished(run: Run, messages: list[Message]) -> list[Message]:
     """The messages with the text that had left already, marked; the run's own stay as they are."""
-    text = "".join(run.delivery.step_released)
+    text = run.delivery.step_released
     saved = list(messages)
     tail = run.ledger.own_tail()
     if text and tail is not None:
@@ -151,8 +151,8 @@ def _last_chunk(run: Run, outcome: RunOutcome) -> Chunk:
 
 
 def _warn_of_silence(run: Run) -> None:
-    for processor_id in run.chain.silent_hooks():
+    silent = run.chain.silent_hook()
+    if silent is not None:
         log.warning(
-            "processor %r: process_output_stream dropped every chunk it saw; return the chunk to let it pass",
-            processor_id,
+            "processor %r: process_output_stream dropped every chunk it saw; return the chunk to let it pass", silent
         )

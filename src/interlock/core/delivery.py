@@ -32,7 +32,7 @@ from interlock.core.chunks import (
     ToolInputStart,
     ToolResult,
 )
-from interlock.core.ledger import Ledger, joined_text
+from interlock.core.ledger import Ledger
 from interlock.core.messages import (
     DataPart,
     FilePart,
@@ -44,7 +44,8 @@ from interlock.core.messages import (
     ToolInvocationPart,
 )
 
-Sink: TypeAlias = Callable[[Chunk], Awaitable[None]]
+Sink: TypeAlias = Callable[[Chunk], Awaitable[object] | None]
+"""Takes a chunk for the client at once; what it returns is awaited before the next one: room in the buffer."""
 ReleasePolicy: TypeAlias = Literal["live", "step", "run"]
 Held: TypeAlias = tuple[Chunk, Mark | None]
 
@@ -56,26 +57,33 @@ class Delivery:
         sink: takes a chunk for the client; None when nobody reads.
         policy: when chunks go out.
         ledger: the messages, to release held chunks as they then stand.
+        renewed: gives a held step-finish with its steps as they then stand.
 
     Attributes:
         released: pieces of text that have left, of the whole run, rejected attempts included.
-        step_released: those of the attempt under way.
         first_held: the mark of the first part that is held, if any.
         step_start_sent: whether the attempt's step-start has left.
     """
 
-    __slots__ = ("_held", "_ledger", "_sent", "_sink", "first_held", "policy", "released", "step_released",
-                 "started", "step_start_sent")  # fmt: skip
+    __slots__ = ("_held", "_ledger", "_renewed", "_sent", "_sink", "first_held", "policy", "released", "started",
+                 "_step_from", "step_start_sent")  # fmt: skip
 
-    def __init__(self, sink: Sink | None, policy: ReleasePolicy, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        sink: Sink | None,
+        policy: ReleasePolicy,
+        ledger: Ledger,
+        renewed: Callable[[StepFinish], StepFinish],
+    ) -> None:
         self.policy: ReleasePolicy = policy
         self.released: list[str] = []
-        self.step_released: list[str] = []
+        self._step_from = 0
         self.first_held: Mark | None = None
         self.step_start_sent = False
         self.started = False
         self._sink = sink
         self._ledger = ledger
+        self._renewed = renewed
         self._held: list[Held] | None = None
         self._sent: set[Mark] = set()
 
@@ -94,7 +102,12 @@ class Delivery:
             if mark is not None and self.first_held is None:
                 self.first_held = mark
             return
-        await self._out(chunk)
+        if type(chunk) is TextDelta:
+            self.released.append(chunk.text)
+        elif type(chunk) is StepStart:
+            self.step_start_sent = True
+        if self._sink is not None and (room := self._sink(chunk)) is not None:
+            await room
 
     async def send_now(self, chunk: Chunk) -> None:
         """Send a chunk past what is held."""
@@ -106,13 +119,16 @@ class Delivery:
         await self._out(chunk)
 
     async def _out(self, chunk: Chunk) -> None:
-        if type(chunk) is TextDelta:
-            self.released.append(chunk.text)
-            self.step_released.append(chunk.text)
-        elif type(chunk) is StepStart:
-            self.step_start_sent = True
-        if self._sink is not None:
-            await self._sink(chunk)
+        held, self._held = self._held, None
+        try:
+            await self.send(chunk)
+        finally:
+            self._held = held
+
+    @property
+    def step_released(self) -> str:
+        """The text of the attempt under way that has left."""
+        return "".join(self.released[self._step_from :])
 
     def note_sent(self, mark: Mark | None) -> None:
         """A part the client has without having been held (custom data)."""
@@ -123,7 +139,7 @@ class Delivery:
 
     def open_step(self) -> None:
         """A new attempt at a step begins."""
-        self.step_released = []
+        self._step_from = len(self.released)
         self.step_start_sent = False
         if self.policy != "live" and self._held is None:
             self._held = []
@@ -150,7 +166,7 @@ class Delivery:
         Args:
             steps_before: how many step-finish chunks of accepted steps are held before it.
         """
-        self.step_released = []
+        self._step_from = len(self.released)
         if self._held is None:
             return
         kept: list[Held] = []
@@ -173,7 +189,7 @@ class Delivery:
         held, self._held, self.first_held = self._held or [], None, None
         self._ledger.sync()
         for chunk in _as_they_stand(held, self._ledger, self._sent):
-            await self._out(chunk)
+            await self._out(self._renewed(chunk) if isinstance(chunk, StepFinish) else chunk)
 
 
 def _as_they_stand(held: list[Held], ledger: Ledger, sent: set[Mark]) -> Iterator[Chunk]:
@@ -196,7 +212,7 @@ def _as_they_stand(held: list[Held], ledger: Ledger, sent: set[Mark]) -> Iterato
         if isinstance(chunk, ToolInputStart | ToolInputDelta | ToolInputEnd):
             yield from _input_chunk(chunk, inputs, calls, rewritten)
         elif mark is None:
-            yield _with_text(chunk, ledger)
+            yield chunk
         elif (part := parts.get(mark)) is not None:
             yield from _part_chunk(chunk, part, originals.get(mark, ""), rewritten)
         if mark is not None and last_use[mark] == index:
@@ -276,14 +292,6 @@ def _json(value: Any) -> str:
     from msgspec import json
 
     return json.encode(value).decode()
-
-
-def _with_text(chunk: Chunk, ledger: Ledger) -> Chunk:
-    """A held step-finish with its step's text as it is now."""
-    if isinstance(chunk, StepFinish) and chunk.steps and chunk.finish_reason != "retry":
-        number = chunk.steps[-1].step_number
-        return chunk.replace(text=joined_text(ledger.response_parts(number)))
-    return chunk
 
 
 def _new_block(part: Part) -> Iterator[Chunk]:

@@ -166,18 +166,17 @@ def result_of(part: ToolInvocationPart, outcome: ToolDone | None) -> ToolResult:
 
 async def close_step(run: Run, attempt: Attempt) -> None:
     """The step is accepted when its step-finish has passed (R1.4)."""
-    done = sum(each.accepted for each in run.attempts) + 1
-    attempt.continues = bool(run.own_calls(attempt)) and done < run.options.max_steps
+    attempt.continues = attempt.number + 1 < run.options.max_steps and bool(run.own_calls(attempt))
     run.message_list.clear_system(FEEDBACK)
     run.stage = "process_output_stream"
-    record = run.record(attempt)
+    steps = run.all_steps()
     await run.chain.feed(
         StepFinish(
             finish_reason=attempt.finish_reason,
             usage=attempt.usage,
             is_continued=attempt.continues,
-            text=record.text,
-            steps=run.all_steps(),
+            text=steps[-1].text,
+            steps=steps,
             processor_retry_count=run.retry_count,
             warnings=attempt.warnings,
             provider_metadata=attempt.provider_metadata,

@@ -219,6 +219,11 @@ class MessageList:
         self._system = [*fresh, *self.tagged_system_messages()]
         return self
 
+    def restore_system(self, untagged: list[SystemMessage]) -> None:
+        """For the runtime: begin a step with the untagged ones it had after process_input; tagged ones stay."""
+        if untagged or self._system:
+            self._system = [*untagged, *self.tagged_system_messages()]
+
     def prompt_system(self) -> list[SystemMessage]:
         """For the prompt: the untagged ones, then the tagged ones as they came."""
         return [*self.system_messages, *self.tagged_system_messages()]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from interlock.core.attempt import Attempt
 from interlock.core.chain import Chain
-from interlock.core.chunks import DataChunk, File, ToolCall, ToolResult, TripWireInfo, Usage
+from interlock.core.chunks import DataChunk, File, StepFinish, ToolCall, ToolResult, TripWireInfo, Usage
 from interlock.core.context import HookContext, Latch
 from interlock.core.delivery import Delivery, ReleasePolicy, Sink, source_chunk
 from interlock.core.errors import TripWire
-from interlock.core.ledger import Ledger, joined_text
+from interlock.core.ledger import Ledger
 from interlock.core.message_list import MessageList
 from interlock.core.messages import (
     FilePart,
@@ -22,6 +22,7 @@ from interlock.core.messages import (
     ReasoningPart,
     SourcePart,
     SystemMessage,
+    TextPart,
     ToolInvocationPart,
 )
 from interlock.core.model import LanguageModel, ModelResolver
@@ -105,7 +106,7 @@ class Run:
         self.id = edges.new_id()
         self.ledger = Ledger(edges.new_id, edges.now)
         self.message_list = MessageList(self.ledger)
-        self.delivery = Delivery(sink, options.release, self.ledger)
+        self.delivery = Delivery(sink, options.release, self.ledger, self._renewed)
         self.keeps_response = bool(pipeline.calls["process_llm_response"])
         self.transcript = Transcript(self.ledger, self.delivery, keep_clean=self.keeps_response)
         self.latch = Latch()
@@ -212,7 +213,8 @@ class Run:
     def post_data(self, chunk: DataChunk, index: int, message_id: str | None) -> None:
         """Take a data chunk from a writer. One from a stream hook starts behind that hook (spec R9.2)."""
         if self.latch.trip is None:
-            start = index + 1 if index >= 0 and self.chain.position == index else 0
+            from_stream = index >= 0 and self.stage == "process_output_stream"
+            start = index + 1 if from_stream else 0
             if message_id is not None:
                 chunk = chunk.replace(message_id=message_id)
             self._outbox.append((chunk, start))
@@ -223,7 +225,11 @@ class Run:
         while self._outbox:
             chunk, start = self._outbox.pop(0)
             await self.delivery.start()
-            await self.chain.feed_data(chunk, start)
+            stage, self.stage = self.stage, "process_output_stream"
+            try:
+                await self.chain.feed(chunk, start)
+            finally:
+                self.stage = stage
 
     # --------------------------------------------------------------------------------------------------- what is seen
 
@@ -255,20 +261,16 @@ class Run:
         """Every step of the result, rejected ones included."""
         return [self.record(attempt) for attempt in self.attempts]
 
+    def _renewed(self, chunk: StepFinish) -> StepFinish:
+        """A held step-finish as the messages now have its steps: what was edited since must not leave in it."""
+        steps = self.all_steps()[: len(chunk.steps)]
+        return chunk.replace(steps=steps, text=steps[-1].text if steps else "")
+
     def record(self, attempt: Attempt) -> StepRecord:
         """A step as the message list now has it."""
-        refused = attempt.tripwire is not None and not attempt.accepted
         self.ledger.sync()
-        parts = [] if refused else list(self.ledger.response_parts(attempt.number))
-        calls = [part for part in parts if isinstance(part, ToolInvocationPart)]
-        return StepRecord(
+        record = StepRecord(
             step_number=attempt.number,
-            text=joined_text(parts),
-            reasoning="".join(p.text for p in parts if isinstance(p, ReasoningPart) and p.type == "reasoning"),
-            tool_calls=[tool_call(part) for part in calls],
-            tool_results=[tool_result(part) for part in calls if part.state == "result"],
-            sources=[source_chunk(part) for part in parts if isinstance(part, SourcePart)],
-            files=[_file(part) for part in parts if isinstance(part, FilePart)],
             usage=attempt.usage,
             finish_reason=attempt.finish_reason,
             request=attempt.request,
@@ -277,6 +279,31 @@ class Run:
             provider_metadata=attempt.provider_metadata,
             tripwire=attempt.tripwire,
         )
+        if attempt.tripwire is None or attempt.accepted:
+            self._fill(record)
+        return record
+
+    def _fill(self, record: StepRecord) -> None:
+        texts: list[str] = []
+        reasonings: list[str] = []
+        for part in self.ledger.response_parts(record.step_number):
+            match part:
+                case TextPart(type="text"):
+                    texts.append(part.text)
+                case ReasoningPart(type="reasoning"):
+                    reasonings.append(part.text)
+                case ToolInvocationPart():
+                    record.tool_calls.append(tool_call(part))
+                    if part.state == "result":
+                        record.tool_results.append(tool_result(part))
+                case SourcePart():
+                    record.sources.append(source_chunk(part))
+                case FilePart():
+                    record.files.append(_file(part))
+                case _:
+                    pass
+        record.text = "".join(texts)
+        record.reasoning = "".join(reasonings)
 
     # ----------------------------------------------------------------------------------------------------------- steps
 
@@ -287,7 +314,7 @@ class Run:
         if number != self.ledger.step:
             self.error_retries = 0
         self.ledger.step = number
-        self.message_list.replace_system(self.base_system)
+        self.message_list.restore_system(self.base_system)
         self.attempt = Attempt(
             number,
             StepInput(

@@ -92,7 +92,9 @@ class Transcript:
             block.pieces.append(chunk.text)
             if chunk.provider_metadata is not None:
                 _merge(block.part, chunk.provider_metadata)
-            await self._pass(chunk, block.mark)
+            if self.clean is not None:
+                self.clean.append(chunk)
+            await self.delivery.send(chunk, block.mark)
             return
         taker = _TAKERS.get(type(chunk))
         if taker is None:
@@ -165,8 +167,8 @@ class Transcript:
 
     def sync(self) -> None:
         """Bring the text of open blocks into their parts."""
-        for blocks in (self._texts, self._reasonings):
-            for block in blocks.values():
+        if self._texts or self._reasonings:
+            for block in (*self._texts.values(), *self._reasonings.values()):
                 self._join(block)
 
     def _join(self, block: Block) -> None:

