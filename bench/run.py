@@ -96,7 +96,9 @@ class Report:
     def figure(self, name: str, value: str) -> None:
         print(f"       {name:<66} {value}")
 
-    def ratio(self, name: str, value: float, *, at_most: float | None = None, at_least: float | None = None) -> None:
+    def ratio(
+        self, name: str, value: float, *, at_most: float | None = None, at_least: float | None = None
+    ) -> None:
         held = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
         limit = f"at most {at_most:.4g}" if at_most is not None else f"at least {at_least:.4g}"
         print(f"{'ok    ' if held else 'MISSED'} {name:<66} {value:.4g} ({limit})")
@@ -125,7 +127,9 @@ async def memory(report: Report) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     per_delta = (peaks[1] - peaks[0]) / 18_000
-    report.figure("peak memory of a run of 2,000 / 20,000 deltas", f"{peaks[0] / 1e3:.0f} / {peaks[1] / 1e3:.0f} kB")
+    report.figure(
+        "peak memory of a run of 2,000 / 20,000 deltas", f"{peaks[0] / 1e3:.0f} / {peaks[1] / 1e3:.0f} kB"
+    )
     # the result keeps the text: 5 characters a delta, held once as pieces and once joined
     report.ratio("bytes kept per delta of 5 characters", per_delta, at_most=40)
 
@@ -144,7 +148,9 @@ async def empty_run(report: Report) -> None:
                 pass
 
     ours, own = await best_of(runs, bare, turns=15)
-    report.figure("an empty run (generate, one step, no processors), own time", f"{(ours - own) / 500 * 1e6:.1f} µs")
+    report.figure(
+        "an empty run (generate, one step, no processors), own time", f"{(ours - own) / 500 * 1e6:.1f} µs"
+    )
 
 
 async def concurrent(report: Report) -> None:
@@ -159,9 +165,14 @@ async def concurrent(report: Report) -> None:
 
     alone, together = await best_of(one, many, turns=3)
     rate_alone, rate_together = 20 * n / alone, runs * n / together
-    report.ratio("chunks per second, 1,000 concurrent runs against one", rate_together / rate_alone, at_least=0.7)
+    report.ratio(
+        "chunks per second, 1,000 concurrent runs against one", rate_together / rate_alone, at_least=0.7
+    )
     report.figure("chunks per second: one run / 1,000 at once", f"{rate_alone:,.0f} / {rate_together:,.0f}")
-    report.figure("peak memory of this process so far", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB")
+    report.figure(
+        "peak memory of this process so far",
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB",
+    )
 
 
 async def against_reference(report: Report) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import threading
 import random
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
@@ -29,6 +29,7 @@ from interlock.core.processor import (
 from interlock.core.request_context import RequestContext
 from interlock.core.result import RunResult
 from interlock.core.run import Edges, Run, RunOptions
+from interlock.core.shapes import is_mapping, is_sequence
 from interlock.core.stages import checked_names, checked_tool_choice
 from interlock.core.step import StepChange, StepInput
 from interlock.core.tool import Tool, tool_set
@@ -40,14 +41,12 @@ from interlock.toolbox import run_tools
 log = logging.getLogger("interlock")
 
 P = TypeVar("P", bound=BaseProcessor)
-ProcessorList: TypeAlias = (
-    Sequence[P] | Callable[[RequestContext], Sequence[P] | Awaitable[Sequence[P]]]
-)
+ProcessorList: TypeAlias = Sequence[P] | Callable[[RequestContext], Sequence[P] | Awaitable[Sequence[P]]]
 Release: TypeAlias = Literal["auto", "live", "step", "run"]
 _UUID_BITS = ~((0xF << 76) | (0x3 << 62))
 _UUID_VERSION = (4 << 76) | (2 << 62)
 RELEASES = ("auto", "live", "step", "run")
-PrepareStep: TypeAlias = Callable[[StepInput, Any], StepChange | None | Awaitable[StepChange | None]]
+PrepareStep: TypeAlias = Callable[[StepInput, Any], StepChange | Awaitable[StepChange | None] | None]
 
 
 class CallOptions(TypedDict, total=False):
@@ -208,7 +207,9 @@ class Agent:
 
     async def pipeline(self, call: _Call) -> Pipeline:
         """The processors of a call, compiled; once and for all where nothing about them depends on the call."""
-        plain = call.prepare_step is None and not call.overridden and not any(map(callable, self._lists.values()))
+        plain = (
+            call.prepare_step is None and not call.overridden and not any(map(callable, self._lists.values()))
+        )
         with_memory = call.thread_id is not None and self.memory is not None
         if plain and with_memory in self._pipelines:
             return self._pipelines[with_memory]
@@ -258,22 +259,23 @@ class _Call:
         where = f"Agent {agent.id!r}"
         unknown = [name for name in options if name not in CallOptions.__annotations__]
         if unknown:
-            raise UsageError(
-                f"{where}: unknown option {', '.join(unknown)}; the options are {', '.join(CallOptions.__annotations__)}"
-            )
+            known = ", ".join(CallOptions.__annotations__)
+            raise UsageError(f"{where}: unknown option {', '.join(unknown)}; the options are {known}")
         self.agent = agent
         self.messages = given_messages(given, new_id=new_id)
         context = options.get("context")
         self.context = [] if context is None else given_messages(context, new_id=new_id)
         own = options.get("instructions")
         self.instructions = (
-            agent.instructions if own is None else system_messages(own, tag=None, where=f"{where}: instructions")
+            agent.instructions
+            if own is None
+            else system_messages(own, tag=None, where=f"{where}: instructions")
         )
         self.system = system_messages(options.get("system"), tag="call", where=f"{where}: system")
         self.request_context = _checked_context(options.get("request_context"), where)
         self.thread_id, self.resource_id = _checked_memory(options.get("memory"), where)
         self.prepare_step = options.get("prepare_step")
-        self.release = _checked_release(options.get("release", agent.release), where)
+        self.release: Release = _checked_release(options.get("release", agent.release), where)
         self.overridden: dict[Lane, Any] = {}
         for lane in ("input", "output", "error"):
             processors = options.get(f"{lane}_processors")
@@ -353,7 +355,7 @@ _EDGES = Edges(now=_now, new_id=new_id, run_tools=run_tools, resolve_model=resol
 def _checked_list(given: Any, lane: Lane, where: str) -> Any:
     if callable(given):
         return given
-    if isinstance(given, BaseProcessor) or not isinstance(given, Sequence) or isinstance(given, str):
+    if not is_sequence(given):
         raise UsageError(
             f"{where}: {lane}_processors must be a list of processors or a function of the request context, "
             f"not {type(given).__name__}"
@@ -384,7 +386,9 @@ def _checked_steps(given: Any, where: str) -> int:
 
 def _checked_retries(given: Any, where: str) -> int | None:
     if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
-        raise UsageError(f"{where}: max_processor_retries must be a whole number from 0, or None, not {given!r}")
+        raise UsageError(
+            f"{where}: max_processor_retries must be a whole number from 0, or None, not {given!r}"
+        )
     return given
 
 
@@ -393,21 +397,22 @@ def _checked_context(given: Any, where: str) -> RequestContext:
         return RequestContext()
     if isinstance(given, RequestContext):
         return given
-    if isinstance(given, Mapping):
+    if is_mapping(given):
         return RequestContext(given)
-    raise UsageError(f"{where}: request_context must be a RequestContext or a mapping, not {type(given).__name__}")
+    raise UsageError(
+        f"{where}: request_context must be a RequestContext or a mapping, not {type(given).__name__}"
+    )
 
 
 def _checked_memory(given: Any, where: str) -> tuple[str | None, str | None]:
     if given is None:
         return None, None
-    thread = given.get("thread") if isinstance(given, Mapping) else None
-    if not isinstance(thread, str) or not thread:
+    if not is_mapping(given) or not isinstance(given.get("thread"), str) or not given["thread"]:
         raise UsageError(f"{where}: memory must be {{'thread': ..., 'resource': ...}}, not {given!r}")
-    resource = given.get("resource")
+    resource: Any = given.get("resource")
     if resource is not None and not isinstance(resource, str):
         raise UsageError(f"{where}: memory's resource must be a string, not {resource!r}")
-    return thread, resource
+    return given["thread"], resource
 
 
 def _in_own_thread(function: Callable[[], RunResult]) -> RunResult:

@@ -6,6 +6,7 @@ from typing import Any
 
 from interlock.core.chunks import Chunk, Finish, Metadata, TripWireInfo, Usage
 from interlock.core.step import StepInput
+from interlock.core.tool import Tool
 
 
 class Attempt:
@@ -51,3 +52,10 @@ class Attempt:
         self.tripwire: TripWireInfo | None = None
         self.raw: list[Chunk] = []
         self.open_blocks: dict[tuple[type[Chunk], str], Chunk] = {}
+
+    def active_tools(self) -> dict[str, Tool]:
+        """The step's tools without those that are not active; unknown active ones are passed over."""
+        step = self.input
+        if step.active_tools is None:
+            return step.tools
+        return {name: tool for name, tool in step.tools.items() if name in step.active_tools}

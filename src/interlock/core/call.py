@@ -58,7 +58,11 @@ async def read_response(run: Run, attempt: Attempt, answer: Prompt | list[Chunk]
     run.transcript.restart()
     run.delivery.open_step()
     attempt.from_cache = isinstance(answer, list)
-    stream = replay(answer) if isinstance(answer, list) else attempt.input.model.stream(model_request(attempt, answer))
+    stream = (
+        replay(answer)
+        if isinstance(answer, list)
+        else attempt.input.model.stream(model_request(attempt, answer))
+    )
     feed = run.chain.feed if run.chain.hooks else run.transcript.take
     keep = attempt.raw if run.keeps_response else None
     async with aclosing(stream):
@@ -94,12 +98,12 @@ async def replay(chunks: list[Chunk]) -> AsyncGenerator[Chunk, None]:
 def model_request(attempt: Attempt, prompt: Prompt) -> ModelRequest:
     """The request of this step."""
     step = attempt.input
-    active = step.tools if step.active_tools is None else {n: t for n, t in step.tools.items() if n in step.active_tools}
+    active = attempt.active_tools()
     tools = () if step.tool_choice == "none" else tuple(tool.spec for tool in active.values())
     return ModelRequest(
         prompt=prompt,
         tools=tools,
-        tool_choice=step.tool_choice if tools else "auto",
+        tool_choice=step.tool_choice if active else "auto",
         settings=step.model_settings,
         provider_options=step.provider_options,
         structured_output=step.structured_output,

@@ -9,17 +9,20 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from interlock.core.chunks import Chunk, DataChunk
 from interlock.core.pipeline import HookCall, holds
 from interlock.core.returns import wrong_return
+from interlock.core.shapes import is_sequence
 
 if TYPE_CHECKING:
     from interlock.core.context import HookContext
     from interlock.core.run import Run
 
 StreamFunction: TypeAlias = Callable[[Any, Any], Any]
+
 
 class StreamHook:
     """A processor's process_output_stream in one run."""
@@ -95,7 +98,7 @@ class Chain:
             if self.run.alert:
                 await self.run.heed()
         pieces: Any = [] if returned is None else [returned] if isinstance(returned, Chunk) else returned
-        if not isinstance(pieces, list | tuple) or not all(isinstance(piece, Chunk) for piece in pieces):
+        if not is_sequence(pieces) or not all(isinstance(piece, Chunk) for piece in pieces):
             raise self.run.blame(hook.call, wrong_return(hook.call, returned))
         if not pieces:
             hook.dropped += 1
@@ -128,19 +131,23 @@ def may_read_stream_parts(function: Callable[..., Any]) -> bool:
     (ctx passed on, captured, stored, or code we cannot read) counts as True.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or code.co_argcount + (0 if not inspect.ismethod(function) else 0) < 2:
+    if code is None or code.co_argcount < 2:
         return True
     ctx_name = code.co_varnames[code.co_argcount - 1]
     if ctx_name in code.co_cellvars or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return True
-    steps = list(dis.get_instructions(code))
-    for step, following in zip(steps, [*steps[1:], None], strict=True):
-        if not step.opname.startswith("LOAD_FAST"):
-            continue
-        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-        if ctx_name not in names:
-            continue
-        reads = following is not None and following.opname in ("LOAD_ATTR", "LOAD_METHOD")
-        if names[-1] != ctx_name or names.count(ctx_name) > 1 or not reads or following.argval == "stream_parts":  # type: ignore[union-attr]
-            return True
-    return False
+    return any(
+        _uses_ctx(step, following, ctx_name) for step, following in pairwise(dis.get_instructions(code))
+    )
+
+
+def _uses_ctx(step: dis.Instruction, following: dis.Instruction, ctx_name: str) -> bool:
+    """Whether an instruction does anything with ctx but read an attribute other than ``stream_parts``."""
+    if not step.opname.startswith("LOAD_FAST"):
+        return False
+    loaded: Any = step.argval
+    names = loaded if is_sequence(loaded) else (loaded,)
+    if ctx_name not in names:
+        return False
+    reads = following.opname in ("LOAD_ATTR", "LOAD_METHOD") and following.argval != "stream_parts"
+    return not reads or names[-1] != ctx_name or names.count(ctx_name) > 1

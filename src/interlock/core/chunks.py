@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord, Record
 
 if TYPE_CHECKING:
     from interlock.core.messages import Message
@@ -23,7 +23,7 @@ Metadata: TypeAlias = dict[str, Any]
 """Provider metadata: a provider's name to whatever it attached (signatures, log-probabilities, ...)."""
 
 
-class Usage(Record, kw_only=True, frozen=True):
+class Usage(FrozenRecord, kw_only=True, frozen=True):
     """Tokens of one model call, or of a run. Always numbers (spec R5.3)."""
 
     input_tokens: int = 0

@@ -79,7 +79,10 @@ async def _save(run: Run, outcome: RunOutcome) -> None:
         _date(run, messages)
         unfinished = outcome.kind == "cancelled" or (outcome.kind == "error" and not run.failed_in_hook)
         turn = Turn(
-            thread_id=options.thread_id, resource_id=options.resource_id, messages=messages, unfinished=unfinished
+            thread_id=options.thread_id,
+            resource_id=options.resource_id,
+            messages=messages,
+            unfinished=unfinished,
         )
         await recorder.save_turn(turn)
 
@@ -154,5 +157,6 @@ def _warn_of_silence(run: Run) -> None:
     silent = run.chain.silent_hook()
     if silent is not None:
         log.warning(
-            "processor %r: process_output_stream dropped every chunk it saw; return the chunk to let it pass", silent
+            "processor %r: process_output_stream dropped every chunk it saw; return the chunk to let it pass",
+            silent,
         )

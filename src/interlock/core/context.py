@@ -10,6 +10,7 @@ from interlock.core.errors import TripWire, UsageError
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.processor import BaseProcessor, ProcessorViolation
 from interlock.core.request_context import RequestContext
+from interlock.core.shapes import is_mapping
 from interlock.core.step import StepRecord
 
 if TYPE_CHECKING:
@@ -182,14 +183,21 @@ def data_chunk(given: Any) -> DataChunk:
     """
     if isinstance(given, DataChunk):
         chunk = given
-    elif isinstance(given, dict) and isinstance(given.get("type"), str):
+    elif is_mapping(given) and isinstance(given.get("type"), str):
         chunk = DataChunk(
-            type=given["type"], data=given.get("data"), transient=bool(given.get("transient")), id=given.get("id")
+            type=given["type"],
+            data=given.get("data"),
+            transient=bool(given.get("transient")),
+            id=given.get("id"),
         )
     else:
-        raise UsageError(f"writer.custom takes {{'type': 'data-...', 'data': ...}} or a DataChunk, not {given!r:.80}")
+        raise UsageError(
+            f"writer.custom takes {{'type': 'data-...', 'data': ...}} or a DataChunk, not {given!r:.80}"
+        )
     if not chunk.type.startswith("data-") or chunk.type == "data-":
-        raise UsageError(f"a custom chunk's type begins with 'data-'; write 'data-{chunk.type.removeprefix('data-')}'")
+        raise UsageError(
+            f"a custom chunk's type begins with 'data-'; write 'data-{chunk.type.removeprefix('data-')}'"
+        )
     return chunk
 
 

@@ -65,8 +65,19 @@ class Delivery:
         step_start_sent: whether the attempt's step-start has left.
     """
 
-    __slots__ = ("_held", "_ledger", "_renewed", "_sent", "_sink", "first_held", "policy", "released", "started",
-                 "_step_from", "step_start_sent")  # fmt: skip
+    __slots__ = (
+        "_held",
+        "_ledger",
+        "_renewed",
+        "_sent",
+        "_sink",
+        "_step_from",
+        "first_held",
+        "policy",
+        "released",
+        "started",
+        "step_start_sent",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -245,15 +256,15 @@ def _original_texts(held: list[Held]) -> dict[Mark, str]:
 
 def _part_chunk(chunk: Chunk, part: Part, original: str, rewritten: set[Any]) -> Iterator[Chunk]:
     match chunk, part:
-        case (TextDelta() | ReasoningDelta()), (TextPart() | ReasoningPart()):
+        case ((TextDelta() | ReasoningDelta()), (TextPart() | ReasoningPart())):
             if part.text == original:
                 yield chunk
             elif part.mark not in rewritten:
                 rewritten.add(part.mark)
                 yield chunk.replace(text=part.text)
-        case (TextStart() | ReasoningStart()), (TextPart() | ReasoningPart()):
+        case ((TextStart() | ReasoningStart()), (TextPart() | ReasoningPart())):
             yield chunk
-        case (TextEnd() | ReasoningEnd()), (TextPart() | ReasoningPart()):
+        case ((TextEnd() | ReasoningEnd()), (TextPart() | ReasoningPart())):
             if not original and part.text and part.mark not in rewritten:
                 rewritten.add(part.mark)
                 delta = TextDelta if isinstance(chunk, TextEnd) else ReasoningDelta
@@ -262,7 +273,9 @@ def _part_chunk(chunk: Chunk, part: Part, original: str, rewritten: set[Any]) ->
         case ToolCall(), ToolInvocationPart():
             yield chunk if chunk.args == part.args else chunk.replace(args=part.args)
         case ToolResult(), ToolInvocationPart():
-            yield chunk if chunk.result == part.result or chunk.is_error else chunk.replace(result=part.result)
+            yield (
+                chunk if chunk.result == part.result or chunk.is_error else chunk.replace(result=part.result)
+            )
         case ToolError(), ToolInvocationPart():
             yield chunk if chunk.error == part.error_text else chunk.replace(error=part.error_text or "")
         case (Source(), SourcePart()) | (File(), FilePart()):

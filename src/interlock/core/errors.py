@@ -77,9 +77,7 @@ class TripWire(BaseException):
         metadata: whatever the processor attached.
     """
 
-    def __init__(
-        self, reason: str, *, processor_id: str, retry: bool = False, metadata: Any = None
-    ) -> None:
+    def __init__(self, reason: str, *, processor_id: str, retry: bool = False, metadata: Any = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.processor_id = processor_id

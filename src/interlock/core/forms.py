@@ -53,7 +53,12 @@ def _core_fields(part: PromptPart) -> Form:
             form = {"type": "file", "mediaType": part.media_type, "data": part.data}
             return form if part.filename is None else {**form, "filename": part.filename}
         case PromptToolCall():
-            form = {"type": "tool-call", "toolCallId": part.tool_call_id, "toolName": part.tool_name, "input": part.input}
+            form = {
+                "type": "tool-call",
+                "toolCallId": part.tool_call_id,
+                "toolName": part.tool_name,
+                "input": part.input,
+            }
             return form if not part.provider_executed else {**form, "providerExecuted": True}
         case _:
             return {
@@ -106,7 +111,11 @@ def _ui_fields(part: Part) -> Form:
             return form if part.filename is None else {**form, "filename": part.filename}
         case SourcePart():
             rest = {k: v for k, v in part.source.items() if k not in ("id", "sourceType")}
-            return {"type": f"source-{part.source.get('sourceType', 'url')}", "sourceId": part.source.get("id"), **rest}
+            return {
+                "type": f"source-{part.source.get('sourceType', 'url')}",
+                "sourceId": part.source.get("id"),
+                **rest,
+            }
         case DataPart():
             form = {"type": part.type, "data": part.data}
             return form if part.id is None else {"type": part.type, "id": part.id, "data": part.data}

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from interlock.core.model import Prompt, PromptMessage, PromptPart, PromptToolCall, PromptToolResult
+from interlock.core.shapes import is_dict, is_sequence
 
 
 def _refuse(*_: Any, **__: Any) -> NoReturn:
-    raise TypeError("the prompt is frozen: return request.replace(prompt=...) or request.map_text(...) instead")
+    raise TypeError(
+        "the prompt is frozen: return request.replace(prompt=...) or request.map_text(...) instead"
+    )
 
 
 class FrozenDict(dict[str, Any]):
@@ -26,9 +29,9 @@ class FrozenList(list[Any]):
 
 def frozen(value: Any) -> Any:
     """A JSON value as a frozen copy."""
-    if isinstance(value, dict):
+    if is_dict(value):
         return FrozenDict({key: frozen(inner) for key, inner in value.items()})
-    if isinstance(value, list | tuple):
+    if is_sequence(value):
         return FrozenList([frozen(inner) for inner in value])
     return value
 

@@ -20,6 +20,7 @@ from interlock.core.messages import (
     TextPart,
     ToolInvocationPart,
 )
+from interlock.core.shapes import is_list, is_mapping
 from interlock.core.stored import message_from_row, part_from_row
 
 ROLES: tuple[str, ...] = get_args(Role)
@@ -39,12 +40,13 @@ def given_messages(given: Any, *, new_id: Callable[[], str]) -> list[Message]:
     Raises:
         UsageError: empty text, an unknown role or part, or nothing at all; the text says what was given.
     """
-    items: list[Any] = [given] if isinstance(given, str | Message | Mapping) else _listed(given)
+    single = isinstance(given, str | Message) or is_mapping(given)
+    items: list[Any] = [given] if single else _listed(given)
     if not items:
         raise UsageError("the input is empty: give a string or at least one message")
     messages: list[Message] = []
     for item in items:
-        if isinstance(item, Mapping) and item.get("role") == "tool":
+        if is_mapping(item) and item.get("role") == "tool":
             _join_results(messages, item)
         else:
             messages.append(_message(item, new_id))
@@ -54,7 +56,8 @@ def given_messages(given: Any, *, new_id: Callable[[], str]) -> list[Message]:
 def _listed(given: Any) -> list[Any]:
     if given is None or isinstance(given, bytes) or not isinstance(given, Iterable):
         raise UsageError(f"the input must be a string or a list of messages, not {type(given).__name__}")
-    return list(given)
+    items: Iterable[Any] = given  # pyright: ignore[reportUnknownVariableType]
+    return list(items)
 
 
 def _message(item: Any, new_id: Callable[[], str]) -> Message:
@@ -62,8 +65,10 @@ def _message(item: Any, new_id: Callable[[], str]) -> Message:
         return _text_message(item, new_id)
     if isinstance(item, Message):
         return item if item.id else item.replace(id=new_id())
-    if not isinstance(item, Mapping):
-        raise UsageError(f"a message must be a string, a Message or a dict with role and content, not {item!r:.80}")
+    if not is_mapping(item):
+        raise UsageError(
+            f"a message must be a string, a Message or a dict with role and content, not {item!r:.80}"
+        )
     message = _from_mapping(item)
     if not message.id:
         message.id = new_id()
@@ -81,18 +86,20 @@ def _from_mapping(item: Mapping[str, Any]) -> Message:
     if role not in ROLES:
         raise UsageError(f"unknown role {role!r} in a message; a role is one of {', '.join(ROLES)}")
     content = item.get("content")
-    if isinstance(content, Mapping):
+    if is_mapping(content):
         message = message_from_row(item)
-    elif isinstance(item.get("parts"), list):
+    elif is_list(item.get("parts")):
         message = _from_ui(item)
     elif isinstance(content, str):
         if not content:
             raise UsageError(f"a {role} message has an empty string as content; give some text")
         message = _plain(item, [TextPart(text=content)])
-    elif isinstance(content, list):
+    elif is_list(content):
         message = _plain(item, [_core_part(part) for part in content])
     else:
-        raise UsageError(f"a message's content must be a string or a list of parts, not {type(content).__name__}")
+        raise UsageError(
+            f"a message's content must be a string or a list of parts, not {type(content).__name__}"
+        )
     if not message.content.parts and not message.content.content:
         raise UsageError(f"a {role} message is empty: it has no parts")
     return message
@@ -111,7 +118,7 @@ def _core_part(part: Any) -> Part:
     """A part of a role/content message (the form prompts have)."""
     if isinstance(part, Part):
         return part
-    if not isinstance(part, Mapping):
+    if not is_mapping(part):
         raise UsageError(f"a content part must be a dict with a type, not {part!r:.80}")
     options = part.get("providerOptions") or part.get("providerMetadata")
     match part.get("type"):
@@ -142,11 +149,13 @@ def _core_part(part: Any) -> Part:
 
 def _file_part(part: Mapping[str, Any], options: Any) -> FilePart:
     data = part.get("data", part.get("image", part.get("url")))
-    if isinstance(data, Mapping) and isinstance(data.get("url"), str):
+    if is_mapping(data) and isinstance(data.get("url"), str):
         data = data["url"]
     if not isinstance(data, str) or not data:
         raise UsageError(f"a {part.get('type')} part needs data: base64 text, a data URL or a URL")
-    media_type = part.get("mediaType") or part.get("mimeType") or ("image/*" if part.get("type") == "image" else None)
+    media_type = (
+        part.get("mediaType") or part.get("mimeType") or ("image/*" if part.get("type") == "image" else None)
+    )
     if media_type is None:
         raise UsageError("a file part needs a mediaType, such as 'application/pdf'")
     return FilePart(mime_type=media_type, data=data, filename=part.get("filename"), provider_metadata=options)
@@ -158,18 +167,26 @@ def _from_ui(item: Mapping[str, Any]) -> Message:
 
 def _ui_part(part: Any) -> Part:
     """A part of a UI message (the form chat clients keep)."""
-    if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+    if not is_mapping(part) or not isinstance(part.get("type"), str):
         raise UsageError(f"a UI message's part must be an object with a type, not {part!r:.80}")
     kind: str = part["type"]
-    if kind == "dynamic-tool" or kind.startswith("tool-") and kind not in ("tool-invocation", "tool-call"):
-        return _ui_tool_part(part, part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-"))
+    if kind == "dynamic-tool" or (kind.startswith("tool-") and kind not in ("tool-invocation", "tool-call")):
+        return _ui_tool_part(
+            part, part.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
+        )
     if kind == "reasoning" and isinstance(part.get("text"), str):
         return ReasoningPart(text=part["text"], provider_metadata=part.get("providerMetadata"))
     if kind == "file" and isinstance(part.get("url"), str):
-        return FilePart(mime_type=part.get("mediaType") or "application/octet-stream", data=part["url"], filename=part.get("filename"))
+        return FilePart(
+            mime_type=part.get("mediaType") or "application/octet-stream",
+            data=part["url"],
+            filename=part.get("filename"),
+        )
     if kind in ("source-url", "source-document"):
         fields = {str(k): v for k, v in part.items() if k not in ("type", "sourceId")}
-        return SourcePart(source={"sourceType": kind.removeprefix("source-"), "id": part.get("sourceId"), **fields})
+        return SourcePart(
+            source={"sourceType": kind.removeprefix("source-"), "id": part.get("sourceId"), **fields}
+        )
     if kind == "step-start":
         return StepStartPart()
     known = part_from_row(part)
@@ -178,7 +195,12 @@ def _ui_part(part: Any) -> Part:
     return known
 
 
-_UI_STATES = {"input-streaming": "partial-call", "input-available": "call", "output-available": "result", "output-error": "output-error"}
+_UI_STATES = {
+    "input-streaming": "partial-call",
+    "input-available": "call",
+    "output-available": "result",
+    "output-error": "output-error",
+}
 
 
 def _ui_tool_part(part: Mapping[str, Any], name: Any) -> ToolInvocationPart:
@@ -197,17 +219,17 @@ def _ui_tool_part(part: Mapping[str, Any], name: Any) -> ToolInvocationPart:
 def _join_results(messages: list[Message], item: Mapping[str, Any]) -> None:
     """Put a tool message's results where the calls are."""
     content = item.get("content")
-    if not isinstance(content, list) or not content:
+    if not is_list(content) or not content:
         raise UsageError("a tool message's content must be a list of tool-result parts")
     for part in content:
-        if not isinstance(part, Mapping) or part.get("type") != "tool-result":
+        if not is_mapping(part) or part.get("type") != "tool-result":
             raise UsageError(f"a tool message holds tool-result parts only, not {part!r:.80}")
         call = _open_call(messages, str(part.get("toolCallId") or ""))
         if call is None:
             raise UsageError(f"the tool result for {part.get('toolCallId')!r} has no tool call before it")
         output = part.get("output", part.get("result"))
-        kind = output.get("type") if isinstance(output, Mapping) else None
-        value = output.get("value") if isinstance(output, Mapping) and kind in _OUTPUT_KINDS else output
+        kind = output.get("type") if is_mapping(output) else None
+        value = output.get("value") if is_mapping(output) and kind in _OUTPUT_KINDS else output
         if kind in ("error-text", "error-json"):
             call.state, call.error_text = "output-error", str(value)
         else:
@@ -220,6 +242,10 @@ _OUTPUT_KINDS = ("text", "json", "error-text", "error-json", "content")
 def _open_call(messages: list[Message], tool_call_id: str) -> ToolInvocationPart | None:
     for message in reversed(messages):
         for part in message.content.parts:
-            if isinstance(part, ToolInvocationPart) and part.tool_call_id == tool_call_id and part.state == "call":
+            if (
+                isinstance(part, ToolInvocationPart)
+                and part.tool_call_id == tool_call_id
+                and part.state == "call"
+            ):
                 return part
     return None

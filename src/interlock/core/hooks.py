@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from interlock.core.processor import BaseProcessor, ErrorProcessor, InputProcessor, Lane, OutputProcessor
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord
 
 
-class Hook(Record, frozen=True):
+class Hook(FrozenRecord, frozen=True):
     """One of the nine points.
 
     Attributes:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from interlock.core.shapes import is_mapping, is_sequence
 
 _PLAIN = (str, int, bool, type(None))
 
@@ -30,9 +31,11 @@ def _plain(value: Any, above: tuple[int, ...]) -> Any:
     if id(value) in above:
         return "[Circular]"
     inside = (*above, id(value))
-    if isinstance(value, Mapping):
+    if is_mapping(value):
         return {str(k): _plain(v, inside) for k, v in value.items() if not _left_out(v)}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, set | frozenset):
+        value = list(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_sequence(value):
         return [None if _left_out(item) else _plain(item, inside) for item in value]
     if hasattr(value, "model_dump"):
         return _plain(value.model_dump(mode="json"), inside)

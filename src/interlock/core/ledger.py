@@ -170,7 +170,9 @@ class Ledger:
         return last if last is not None and last.own else None
 
     def _new_answer(self) -> Entry:
-        message = Message(id=self.new_id(), role="assistant", content=Content(parts=[]), created_at=self.now())
+        message = Message(
+            id=self.new_id(), role="assistant", content=Content(parts=[]), created_at=self.now()
+        )
         entry = Entry(message, "response", own=True)
         self.entries.append(entry)
         return entry
@@ -199,9 +201,7 @@ class Ledger:
                 seen.add(part.mark)
         entry.remember()
 
-    def reconcile(
-        self, shown: Iterable[Message], returned: Sequence[Message], source: MessageSource
-    ) -> None:
+    def reconcile(self, shown: Iterable[Message], returned: Sequence[Message], source: MessageSource) -> None:
         """Make a hook's returned list the truth for the messages it was shown (spec R3.3).
 
         Absent messages go, changed ones take their place's new content, unknown ids are new messages of the
@@ -257,7 +257,11 @@ class Ledger:
         for entry in self.entries:
             if entry.source == "response":
                 parts = entry.message.content.parts
-                parts[:] = [p for p in parts if isinstance(p, ToolInvocationPart) and p.state in ("result", "output-error")]
+                parts[:] = [
+                    p
+                    for p in parts
+                    if isinstance(p, ToolInvocationPart) and p.state in ("result", "output-error")
+                ]
                 parts[:] = _with_borders(parts)
                 entry.remember()
         self.entries = [e for e in self.entries if e.source != "response" or e.message.content.parts]
@@ -268,7 +272,9 @@ class Ledger:
             if entry.source == "response":
                 parts = entry.message.content.parts
                 parts[:] = [
-                    p for p in parts if not (isinstance(p, ToolInvocationPart) and p.state in ("call", "partial-call"))
+                    p
+                    for p in parts
+                    if not (isinstance(p, ToolInvocationPart) and p.state in ("call", "partial-call"))
                 ]
                 entry.remember()
         self.entries = [e for e in self.entries if e.source != "response" or e.message.content.parts]
@@ -296,8 +302,16 @@ def step_of(part: Part) -> int:
 
 def _is_empty_block(part: Part) -> bool:
     if part.type == "text" or part.type == "reasoning":
-        return not getattr(part, "text", "x") and part.provider_metadata is None and not getattr(part, "redacted", None)
+        return (
+            not getattr(part, "text", "x")
+            and part.provider_metadata is None
+            and not getattr(part, "redacted", None)
+        )
     return False
+
+
+def _is_answered_call(part: Part) -> bool:
+    return isinstance(part, ToolInvocationPart) and part.state in ("result", "output-error")
 
 
 def _with_borders(parts: list[Part]) -> list[Part]:

@@ -34,7 +34,6 @@ from interlock.core.errors import TripWire
 from interlock.core.jsonable import jsonable
 from interlock.core.messages import ToolInvocationPart
 from interlock.core.run import Run, tripwire_info
-from interlock.core.tool import Tool
 from interlock.core.tool_jobs import ToolData, ToolDone, ToolJob
 
 Phase: TypeAlias = "Callable[[Run], Awaitable[Phase | None]]"
@@ -82,7 +81,7 @@ async def finish(run: Run) -> Phase | None:
     return None
 
 
-# --------------------------------------------------------------------------------------------------------- inside a step
+# ------------------------------------------------------------------------------------------------ inside a step
 
 
 async def call_model(run: Run, attempt: Attempt) -> bool:
@@ -116,12 +115,14 @@ async def run_tools(run: Run, attempt: Attempt, calls: list[ToolInvocationPart])
     outcomes: dict[str, ToolDone] = {}
     jobs: list[ToolJob] = []
     for part in calls:
-        tool = active_tools(attempt).get(part.tool_name)
+        tool = attempt.active_tools().get(part.tool_name)
         if part.invalid is not None:
             error = f"arguments for {part.tool_name} could not be read: {part.invalid}"
             outcomes[part.tool_call_id] = ToolDone(tool_call_id=part.tool_call_id, error=error)
         elif tool is None:
-            outcomes[part.tool_call_id] = ToolDone(tool_call_id=part.tool_call_id, error=not_found(attempt, part))
+            outcomes[part.tool_call_id] = ToolDone(
+                tool_call_id=part.tool_call_id, error=not_found(attempt, part)
+            )
         else:
             jobs.append(ToolJob(tool_call_id=part.tool_call_id, tool=tool, args=part.args))
             attempt.tools_ran = True
@@ -131,7 +132,7 @@ async def run_tools(run: Run, attempt: Attempt, calls: list[ToolInvocationPart])
     try:
         async for event in events:
             if isinstance(event, ToolData):
-                run.post_data(event.chunk, -1)
+                run.post_data(event.chunk)
                 await run.heed()
                 event.done()
             else:
@@ -141,16 +142,9 @@ async def run_tools(run: Run, attempt: Attempt, calls: list[ToolInvocationPart])
     return outcomes
 
 
-def active_tools(attempt: Attempt) -> dict[str, Tool]:
-    """The step's tools without those that are not active."""
-    step = attempt.input
-    names = step.tools if step.active_tools is None else step.active_tools
-    return {name: tool for name, tool in step.tools.items() if name in names}
-
-
 def not_found(attempt: Attempt, part: ToolInvocationPart) -> str:
     """The error the model reads when it calls a tool that is not there."""
-    known = ", ".join(active_tools(attempt)) or "none"
+    known = ", ".join(attempt.active_tools()) or "none"
     return f"tool {part.tool_name!r} not found; available tools: {known}"
 
 
@@ -160,7 +154,11 @@ def result_of(part: ToolInvocationPart, outcome: ToolDone | None) -> ToolResult:
     if outcome is not None and outcome.error is not None:
         value, is_error = outcome.error, True
     return ToolResult(
-        tool_call_id=part.tool_call_id, tool_name=part.tool_name, args=part.args, result=value, is_error=is_error
+        tool_call_id=part.tool_call_id,
+        tool_name=part.tool_name,
+        args=part.args,
+        result=value,
+        is_error=is_error,
     )
 
 

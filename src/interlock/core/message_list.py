@@ -12,6 +12,7 @@ from interlock.core.jsonable import jsonable
 from interlock.core.ledger import Entry, Ledger, MessageSource
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.prompt import build_messages
+from interlock.core.shapes import is_mapping
 
 SOURCES: tuple[MessageSource, ...] = ("input", "response", "memory", "context")
 
@@ -147,7 +148,9 @@ class MessageList:
         """
         entry = self._entry(message.id)
         if entry is None:
-            raise UsageError(f"MessageList.replace: no message has the id {message.id!r}; use add for a new one")
+            raise UsageError(
+                f"MessageList.replace: no message has the id {message.id!r}; use add for a new one"
+            )
         entry.message = message
         self._ledger.settle()
 
@@ -157,7 +160,7 @@ class MessageList:
         Returns:
             Those that were removed.
         """
-        removed = self._ledger.messages(*([source] if source else []))
+        removed = self._ledger.messages() if source is None else self._ledger.messages(source)
         self.remove_by_ids({message.id for message in removed})
         return removed
 
@@ -241,7 +244,9 @@ def system_messages(given: Any, *, tag: str | None, where: str) -> list[SystemMe
         if isinstance(item, SystemMessage):
             made.append(item if tag is None else item.replace(tag=tag))
             continue
-        text = item.get("content") if isinstance(item, dict) else item.text if isinstance(item, Message) else item
+        text: Any = (
+            item.text if isinstance(item, Message) else item.get("content") if is_mapping(item) else item
+        )
         if not isinstance(text, str):
             raise UsageError(f"{where}: a system message is a text, not {item!r:.80}")
         made.append(SystemMessage(content=text, tag=tag))

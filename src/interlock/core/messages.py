@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from interlock.core.chunks import Metadata
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord, Record
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 ToolState: TypeAlias = Literal["partial-call", "call", "result", "output-error"]
 
 
-class Mark(Record, frozen=True):
+class Mark(FrozenRecord, frozen=True):
     """Where a response part comes from: its step, and a serial number that survives edits and copies of it.
 
     The runtime sets it; it is no part of the message's value and is never written anywhere.
@@ -37,9 +37,7 @@ class Part(Record, kw_only=True, eq=False):
         if type(self) is not type(other):
             return NotImplemented
         return all(
-            getattr(self, name) == getattr(other, name)
-            for name in self.__struct_fields__
-            if name != "mark"
+            getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "mark"
         )
 
 
@@ -138,14 +136,12 @@ class Message(Record, kw_only=True):
     def text(self) -> str:
         """The text parts joined; without any text, the flattened fallback of old rows (spec R3.7)."""
         text = "".join(
-            part.text
-            for part in self.content.parts
-            if part.type == "text" and isinstance(part, TextPart)
+            part.text for part in self.content.parts if part.type == "text" and isinstance(part, TextPart)
         )
         return text or self.content.content or ""
 
 
-class SystemMessage(Record, kw_only=True, frozen=True):
+class SystemMessage(FrozenRecord, kw_only=True, frozen=True):
     """A system message: an untagged one counts for hooks and prompt, a tagged one only for the prompt."""
 
     content: str

@@ -10,19 +10,19 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from interlock.core.chunks import Chunk, Metadata
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord
 
-# ------------------------------------------------------------------------------------------- the provider-neutral prompt
+# --------------------------------------------------------------------------------- the provider-neutral prompt
 
 
-class PromptText(Record, kw_only=True, frozen=True):
+class PromptText(FrozenRecord, kw_only=True, frozen=True):
     """Text."""
 
     text: str
     provider_options: Metadata | None = None
 
 
-class PromptReasoning(Record, kw_only=True, frozen=True):
+class PromptReasoning(FrozenRecord, kw_only=True, frozen=True):
     """Reasoning of an earlier answer, with the provider's signature in ``provider_options``."""
 
     text: str
@@ -30,7 +30,7 @@ class PromptReasoning(Record, kw_only=True, frozen=True):
     provider_options: Metadata | None = None
 
 
-class PromptFile(Record, kw_only=True, frozen=True):
+class PromptFile(FrozenRecord, kw_only=True, frozen=True):
     """A file or image: base64 text, a data URL or a URL."""
 
     media_type: str
@@ -39,7 +39,7 @@ class PromptFile(Record, kw_only=True, frozen=True):
     provider_options: Metadata | None = None
 
 
-class PromptToolCall(Record, kw_only=True, frozen=True):
+class PromptToolCall(FrozenRecord, kw_only=True, frozen=True):
     """A tool call the model made."""
 
     tool_call_id: str
@@ -49,7 +49,7 @@ class PromptToolCall(Record, kw_only=True, frozen=True):
     provider_options: Metadata | None = None
 
 
-class PromptToolResult(Record, kw_only=True, frozen=True):
+class PromptToolResult(FrozenRecord, kw_only=True, frozen=True):
     """The answer to a tool call. ``kind`` tells a text, a JSON value or an error text from one another."""
 
     tool_call_id: str
@@ -59,12 +59,10 @@ class PromptToolResult(Record, kw_only=True, frozen=True):
     provider_options: Metadata | None = None
 
 
-PromptPart: TypeAlias = (
-    PromptText | PromptReasoning | PromptFile | PromptToolCall | PromptToolResult
-)
+PromptPart: TypeAlias = PromptText | PromptReasoning | PromptFile | PromptToolCall | PromptToolResult
 
 
-class PromptMessage(Record, kw_only=True, frozen=True):
+class PromptMessage(FrozenRecord, kw_only=True, frozen=True):
     """One message of the prompt. A system message's content is a string, any other's a tuple of parts.
 
     Frozen: changing it in place raises; build a new one with ``replace`` (spec R4.3).
@@ -84,10 +82,10 @@ class PromptMessage(Record, kw_only=True, frozen=True):
 Prompt: TypeAlias = tuple[PromptMessage, ...]
 
 
-# ------------------------------------------------------------------------------------------------------------ the call
+# -------------------------------------------------------------------------------------------------- the call
 
 
-class ToolSpec(Record, kw_only=True, frozen=True):
+class ToolSpec(FrozenRecord, kw_only=True, frozen=True):
     """A tool as the model sees it: name, description and the JSON schema of its arguments."""
 
     name: str
@@ -95,7 +93,7 @@ class ToolSpec(Record, kw_only=True, frozen=True):
     parameters: dict[str, Any]
 
 
-class ModelRequest(Record, kw_only=True, frozen=True):
+class ModelRequest(FrozenRecord, kw_only=True, frozen=True):
     """One call of a model.
 
     Attributes:

@@ -39,7 +39,9 @@ class HookCall:
 
     __slots__ = ("conditions", "function", "hook", "index", "is_async", "member", "processor")
 
-    def __init__(self, hook: str, processor: BaseProcessor, member: int, conditions: tuple[Predicate, ...]) -> None:
+    def __init__(
+        self, hook: str, processor: BaseProcessor, member: int, conditions: tuple[Predicate, ...]
+    ) -> None:
         self.hook = hook
         self.processor = processor
         self.member = member
@@ -116,7 +118,7 @@ def _check(processor: Any, lane: Lane, seen: set[str]) -> None:
         raise UsageError(
             f"{where}: {type(processor).__name__} is not a processor; subclass interlock.Processor and give it an id"
         )
-    if not isinstance(processor.id, str) or not processor.id:
+    if not isinstance(processor.id, str) or not processor.id:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"{where}: {type(processor).__name__} has no id; write id = '...' in the class")
     if processor.on_error not in ("closed", "open"):
         raise UsageError(
@@ -128,7 +130,9 @@ def _check(processor: Any, lane: Lane, seen: set[str]) -> None:
             f"list: {', '.join(hooks_of(lane))}{_elsewhere(processor)}"
         )
     if processor.id in seen:
-        raise UsageError(f"{where}: two processors have the same id {processor.id!r}; give one of them another id")
+        raise UsageError(
+            f"{where}: two processors have the same id {processor.id!r}; give one of them another id"
+        )
     seen.add(processor.id)
 
 
@@ -152,9 +156,8 @@ def is_async(function: Callable[..., Any]) -> bool:
     """Whether calling it gives an awaitable; asked once, at compile time."""
     while hasattr(function, "func"):  # functools.partial
         function = function.func  # type: ignore[attr-defined]
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(type(function), "__call__", None)
-    )
+    call = getattr(type(function), "__call__", None)  # noqa: B004  # a callable object's own
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 async def holds(conditions: Sequence[Predicate], ctx: HookContext) -> bool:

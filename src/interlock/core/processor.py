@@ -144,9 +144,7 @@ class OutputProcessor(BaseProcessor):
             None: no change. ``result.replace(result=...)``. The MessageList. A list of messages.
         """
 
-    def process_output_result(
-        self, result: OutputResult, ctx: HookContext
-    ) -> MaybeAwaitable[MessagesReturn]:
+    def process_output_result(self, result: OutputResult, ctx: HookContext) -> MaybeAwaitable[MessagesReturn]:
         """Once, the final answer (spec R4.9).
 
         Returns:

@@ -64,7 +64,9 @@ def _split_steps(parts: Iterable[Part]) -> list[list[Part]]:
     steps: list[list[Part]] = [[]]
     answered = False
     for part in parts:
-        if isinstance(part, StepStartPart) or (answered and isinstance(part, TextPart) and part.type == "text"):
+        if isinstance(part, StepStartPart) or (
+            answered and isinstance(part, TextPart) and part.type == "text"
+        ):
             steps.append([])
             answered = False
         if isinstance(part, ToolInvocationPart) and part.state in ("result", "output-error"):
@@ -101,7 +103,10 @@ def _call(part: ToolInvocationPart) -> PromptToolCall:
 def _result(part: ToolInvocationPart) -> PromptToolResult:
     if part.state == "output-error":
         return PromptToolResult(
-            tool_call_id=part.tool_call_id, tool_name=part.tool_name, kind="error-text", value=part.error_text or "error"
+            tool_call_id=part.tool_call_id,
+            tool_name=part.tool_name,
+            kind="error-text",
+            value=part.error_text or "error",
         )
     is_text = isinstance(part.result, str)
     return PromptToolResult(
@@ -114,7 +119,9 @@ def _result(part: ToolInvocationPart) -> PromptToolResult:
 
 def _answer_part(part: Part) -> Iterable[PromptPart]:
     if isinstance(part, ReasoningPart) and part.type == "reasoning":
-        return (PromptReasoning(text=part.text, redacted=part.redacted, provider_options=part.provider_metadata),)
+        return (
+            PromptReasoning(text=part.text, redacted=part.redacted, provider_options=part.provider_metadata),
+        )
     return _user_part(part)
 
 
@@ -124,7 +131,10 @@ def _user_part(part: Part) -> Iterable[PromptPart]:
     if isinstance(part, FilePart) and part.type == "file":
         return (
             PromptFile(
-                media_type=part.mime_type, data=part.data, filename=part.filename, provider_options=part.provider_metadata
+                media_type=part.mime_type,
+                data=part.data,
+                filename=part.filename,
+                provider_options=part.provider_metadata,
             ),
         )
     return ()  # citations, custom data, retyped and unknown parts are not for the model

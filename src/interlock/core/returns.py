@@ -8,6 +8,7 @@ from interlock.core.errors import UsageError
 from interlock.core.hooks import HOOKS
 from interlock.core.message_list import MessageList, system_messages
 from interlock.core.messages import Message
+from interlock.core.shapes import is_sequence
 
 if TYPE_CHECKING:
     from interlock.core.ledger import MessageSource
@@ -20,17 +21,25 @@ _RETURNS = {hook.name: hook.returns for hook in HOOKS}
 def wrong_return(call: HookCall, given: Any, why: str = "") -> UsageError:
     """The error for a return that means nothing."""
     text = f"processor {call.processor.id!r}: {call.hook} returned {_shown(given)}"
-    return UsageError(f"{text}{why and f': {why}'}; it may return {_RETURNS.get(call.hook, 'StepChange')}, or None")
+    return UsageError(
+        f"{text}{why and f': {why}'}; it may return {_RETURNS.get(call.hook, 'StepChange')}, or None"
+    )
 
 
 def _shown(given: Any) -> str:
-    if isinstance(given, list | tuple) and given:
+    if is_sequence(given) and given:
         return f"a {type(given).__name__} of {type(given[0]).__name__}"
     return f"a {type(given).__name__}"  # never the value: it may hold what a guard removes
 
 
 def take_messages(
-    run: Run, call: HookCall, returned: Any, shown: list[Message], source: MessageSource, *, empty_is_change: bool
+    run: Run,
+    call: HookCall,
+    returned: Any,
+    shown: list[Message],
+    source: MessageSource,
+    *,
+    empty_is_change: bool,
 ) -> bool:
     """Take a returned MessageList or list of messages.
 
@@ -48,7 +57,7 @@ def take_messages(
     if isinstance(returned, MessageList):
         check_list(run, call, returned)
         return True
-    if not isinstance(returned, list | tuple):
+    if not is_sequence(returned):
         return False
     if not all(isinstance(item, Message) for item in returned):
         raise wrong_return(call, returned, "a list must hold messages")

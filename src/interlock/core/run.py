@@ -28,7 +28,7 @@ from interlock.core.messages import (
 from interlock.core.model import LanguageModel, ModelResolver
 from interlock.core.pipeline import HookCall, Pipeline, holds
 from interlock.core.processor import BaseProcessor, ProcessorViolation
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord, Record
 from interlock.core.request_context import RequestContext
 from interlock.core.result import RunOutcome, RunResult, Turn
 from interlock.core.step import StepInput, StepRecord
@@ -59,7 +59,7 @@ class Recorder(Protocol):
 ToolExecutor: TypeAlias = "Callable[[Sequence[ToolJob], Run], AsyncGenerator[ToolEvent, None]]"
 
 
-class Edges(Record, frozen=True, kw_only=True):
+class Edges(FrozenRecord, frozen=True, kw_only=True):
     """What the core does not have itself: a clock, ids, tools' concurrency, the finding of models, storage."""
 
     now: Callable[[], datetime]
@@ -210,7 +210,7 @@ class Run:
 
     # ------------------------------------------------------------------------------------------------- custom data
 
-    def post_data(self, chunk: DataChunk, index: int, message_id: str | None) -> None:
+    def post_data(self, chunk: DataChunk, index: int = -1, message_id: str | None = None) -> None:
         """Take a data chunk from a writer. One from a stream hook starts behind that hook (spec R9.2)."""
         if self.latch.trip is None:
             from_stream = index >= 0 and self.stage == "process_output_stream"
@@ -391,14 +391,18 @@ class Run:
 async def _quietly(processor: BaseProcessor, method: str, *args: Any) -> None:
     """Call a callback whose failure must not disturb the run."""
     function = getattr(processor, method)
-    if getattr(type(processor), method, None) is getattr(BaseProcessor, method) and method not in vars(processor):
+    if getattr(type(processor), method, None) is getattr(BaseProcessor, method) and method not in vars(
+        processor
+    ):
         return
     try:
         answer = function(*args)
         if inspect.isawaitable(answer):
             await answer
     except (Exception, TripWire) as problem:
-        log.warning("%s of processor %r raised %s; it was ignored", method, processor.id, type(problem).__name__)
+        log.warning(
+            "%s of processor %r raised %s; it was ignored", method, processor.id, type(problem).__name__
+        )
 
 
 def tripwire_info(trip: TripWire) -> TripWireInfo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -18,6 +17,7 @@ from interlock.core.pipeline import HookCall
 from interlock.core.prompt import build_prompt, well_formed
 from interlock.core.returns import check_list, replace_system, take_messages, wrong_return
 from interlock.core.run import Run
+from interlock.core.shapes import is_dict, is_sequence
 from interlock.core.step import (
     CachedResponse,
     InputChange,
@@ -43,7 +43,9 @@ async def process_input(run: Run) -> None:
             messages, system = returned, None
             if isinstance(returned, InputChange):
                 messages, system = returned.messages, returned.system_messages
-            if messages is not None and not take_messages(run, call, messages, shown, "input", empty_is_change=True):
+            if messages is not None and not take_messages(
+                run, call, messages, shown, "input", empty_is_change=True
+            ):
                 raise wrong_return(call, returned)
             if system is not None:
                 replace_system(run, call, system)
@@ -109,7 +111,7 @@ def checked_tool_choice(given: Any, where: str) -> Any:
     """A tool choice, or UsageError: ``auto``, ``none``, ``required``, or ``{"type": "tool", "toolName": name}``."""
     if given is None:
         return "auto"
-    if given in TOOL_CHOICES or (isinstance(given, dict) and isinstance(given.get("toolName"), str)):
+    if given in TOOL_CHOICES or (is_dict(given) and isinstance(given.get("toolName"), str)):
         return given
     raise UsageError(
         f"{where}: tool_choice must be 'auto', 'none', 'required' or {{'type': 'tool', 'toolName': ...}}, not {given!r}"
@@ -120,7 +122,7 @@ def checked_names(given: Any, where: str) -> list[str] | None:
     """A list of tool names, or UsageError."""
     if given is None:
         return None
-    if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(n, str) for n in given):
+    if not is_sequence(given) or not all(isinstance(name, str) for name in given):
         raise UsageError(f"{where}: active_tools must be a list of tool names, not {given!r}")
     return list(given)
 
@@ -150,9 +152,11 @@ async def process_llm_request(run: Run, attempt: Attempt) -> Prompt | list[Chunk
 
 
 def _cached_chunks(call: HookCall, response: CachedResponse) -> list[Chunk]:
-    chunks = list(response.chunks)
+    chunks: list[Any] = list(response.chunks)
     if not all(isinstance(chunk, Chunk) for chunk in chunks):
-        raise wrong_return(call, response, "CachedResponse takes chunks (response.raw_chunks, interlock.chunks)")
+        raise wrong_return(
+            call, response, "CachedResponse takes chunks (response.raw_chunks, interlock.chunks)"
+        )
     return [chunk.replace() for chunk in chunks]
 
 
@@ -161,8 +165,8 @@ def _checked_request(call: HookCall, returned: Any, request: LLMRequest) -> LLMR
         raise wrong_return(call, returned)
     if returned.model is not request.model:
         raise wrong_return(call, returned, "with another model; change the model in process_input_step")
-    prompt = returned.prompt
-    if not isinstance(prompt, Sequence) or not all(isinstance(message, PromptMessage) for message in prompt):
+    prompt: Any = returned.prompt
+    if not is_sequence(prompt) or not all(isinstance(message, PromptMessage) for message in prompt):
         raise wrong_return(call, returned, "its prompt must be a tuple of PromptMessage")
     return returned.replace(prompt=frozen_prompt(tuple(prompt)))
 
@@ -238,7 +242,9 @@ async def process_tool_result(run: Run, result: ToolResult) -> ToolResult:
     return result
 
 
-def _taken_result(run: Run, call: HookCall, result: ToolResult, returned: Any, shown: list[Any]) -> ToolResult:
+def _taken_result(
+    run: Run, call: HookCall, result: ToolResult, returned: Any, shown: list[Any]
+) -> ToolResult:
     part = run.ledger.find_call(result.tool_call_id)
     if isinstance(returned, ToolResult):
         value = returned.result if result.provider_executed else jsonable(returned.result)
@@ -273,7 +279,10 @@ def result_chunk(result: ToolResult) -> ToolResult | ToolError:
     if not result.is_error:
         return result
     return ToolError(
-        tool_call_id=result.tool_call_id, tool_name=result.tool_name, args=result.args, error=str(result.result)
+        tool_call_id=result.tool_call_id,
+        tool_name=result.tool_name,
+        args=result.args,
+        error=str(result.result),
     )
 
 
@@ -286,5 +295,3 @@ async def process_output_result(run: Run) -> None:
             text=result.text, usage=result.usage, finish_reason=result.finish_reason, steps=result.steps
         )
         await _take_returned_messages(run, call, subject)
-
-

@@ -28,7 +28,8 @@ from interlock.core.model import (
     PromptToolCall,
     PromptToolResult,
 )
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord, Record
+from interlock.core.shapes import is_dict, is_sequence
 from interlock.core.tool import Tool
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class StepRecord(Record, kw_only=True):
     tripwire: TripWireInfo | None = None
 
 
-# --------------------------------------------------------------------------------------------------------- process_input
+# ----------------------------------------------------------------------------------------------- process_input
 
 
 class InputChange(Record, kw_only=True):
@@ -69,7 +70,7 @@ class InputChange(Record, kw_only=True):
     system_messages: Sequence[str | SystemMessage] | None = None
 
 
-# ---------------------------------------------------------------------------------------------------- process_input_step
+# ------------------------------------------------------------------------------------------ process_input_step
 
 
 class StepInput(Record, kw_only=True):
@@ -96,7 +97,7 @@ class StepChange(Record, kw_only=True):
     model: Any = UNSET
     tools: Any = UNSET
     tool_choice: Any = UNSET
-    active_tools: Sequence[str] | None | UnsetType = UNSET
+    active_tools: Sequence[str] | UnsetType | None = UNSET
     provider_options: dict[str, Any] | UnsetType = UNSET
     model_settings: dict[str, Any] | UnsetType = UNSET
     structured_output: Any = UNSET
@@ -105,10 +106,10 @@ class StepChange(Record, kw_only=True):
     system_messages: Sequence[str | SystemMessage] | UnsetType = UNSET
 
 
-# --------------------------------------------------------------------------------- process_llm_request, _llm_response
+# ----------------------------------------------------------------------- process_llm_request, _llm_response
 
 
-class LLMRequest(Record, kw_only=True, frozen=True):
+class LLMRequest(FrozenRecord, kw_only=True, frozen=True):
     """The subject of process_llm_request: the final prompt and the model that will get it. Frozen (spec R4.3)."""
 
     prompt: Prompt
@@ -146,9 +147,9 @@ def map_strings(value: Any, function: Callable[[str], str]) -> Any:
     """A JSON value with every string in it passed through a function; keys stay."""
     if isinstance(value, str):
         return function(value)
-    if isinstance(value, dict):
+    if is_dict(value):
         return {key: map_strings(inner, function) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if is_sequence(value):
         return [map_strings(inner, function) for inner in value]
     return value
 
@@ -188,7 +189,7 @@ class Retry(Record):
     """What process_api_error may return: ask the model again (spec R4.5)."""
 
 
-# -------------------------------------------------------------------------------- process_output_step, _output_result
+# ---------------------------------------------------------------------- process_output_step, _output_result
 
 
 class OutputStep(Record, kw_only=True):

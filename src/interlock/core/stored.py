@@ -23,6 +23,7 @@ from interlock.core.messages import (
     TextPart,
     ToolInvocationPart,
 )
+from interlock.core.shapes import is_mapping
 
 Row: TypeAlias = dict[str, Any]
 
@@ -52,10 +53,13 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
     Raises:
         UsageError: a content that is no object, or a role we do not know.
     """
-    content = row.get("content")
-    if not isinstance(content, Mapping):
-        raise UsageError(f"a stored message's content must be an object with parts, not {type(content).__name__}")
-    parts = [part_from_row(part) for part in content.get("parts") or []]
+    content: Any = row.get("content")
+    if not is_mapping(content):
+        raise UsageError(
+            f"a stored message's content must be an object with parts, not {type(content).__name__}"
+        )
+    rows: list[Any] = content.get("parts") or []
+    parts = [part_from_row(part) for part in rows]
     extra = {str(key): value for key, value in content.items() if key not in _CONTENT_FIELDS}
     if parts:
         # copies of what the parts say: one that a guard does not see must not outlive its edit
@@ -129,13 +133,13 @@ def _invocation_row(part: ToolInvocationPart) -> Row:
     return row
 
 
-def part_from_row(row: Mapping[str, Any]) -> Part:
+def part_from_row(row: Any) -> Part:
     """A stored part.
 
     Raises:
         UsageError: something that is no object with a type.
     """
-    if not isinstance(row, Mapping) or not isinstance(row.get("type"), str):
+    if not is_mapping(row) or not isinstance(row.get("type"), str):
         raise UsageError(f"a message part must be an object with a type, not {row!r:.80}")
     metadata = row.get("providerMetadata")
     kind: str = row["type"]
@@ -143,7 +147,7 @@ def part_from_row(row: Mapping[str, Any]) -> Part:
         return TextPart(text=row["text"], provider_metadata=metadata)
     if kind == "reasoning":
         return _reasoning_from(row)
-    if kind == "tool-invocation" and isinstance(row.get("toolInvocation"), Mapping):
+    if kind == "tool-invocation" and is_mapping(row.get("toolInvocation")):
         return _invocation_from(row)
     if kind == "file" and isinstance(row.get("data"), str):
         return FilePart(
@@ -152,7 +156,7 @@ def part_from_row(row: Mapping[str, Any]) -> Part:
             filename=row.get("filename"),
             provider_metadata=metadata,
         )
-    if kind == "source" and isinstance(row.get("source"), Mapping):
+    if kind == "source" and is_mapping(row.get("source")):
         return SourcePart(source=dict(row["source"]), provider_metadata=metadata)
     if kind == "step-start":
         return StepStartPart(provider_metadata=metadata)
@@ -163,12 +167,15 @@ def part_from_row(row: Mapping[str, Any]) -> Part:
 
 
 def _reasoning_from(row: Mapping[str, Any]) -> ReasoningPart:
-    details = [detail for detail in row.get("details") or [] if isinstance(detail, Mapping)]
+    given: list[Any] = row.get("details") or []
+    details = [detail for detail in given if is_mapping(detail)]
     text = "".join(str(detail.get("text") or "") for detail in details if detail.get("type") == "text")
     redacted = next((str(d.get("data")) for d in details if d.get("type") == "redacted"), None)
     metadata = row.get("providerMetadata")
     return ReasoningPart(
-        text=text or str(row.get("reasoning") or row.get("text") or ""), redacted=redacted, provider_metadata=metadata
+        text=text or str(row.get("reasoning") or row.get("text") or ""),
+        redacted=redacted,
+        provider_metadata=metadata,
     )
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_type_hints, over
 
 from interlock.core.errors import UsageError
 from interlock.core.model import ToolSpec
+from interlock.core.shapes import is_mapping
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import BaseModel, TypeAdapter
 
 
 class Writer(Protocol):
@@ -92,7 +93,9 @@ class Tool:
         self.function = function
         self.name = name or getattr(function, "__name__", type(function).__name__)
         if not re.fullmatch(r"[A-Za-z_][\w.-]*", self.name):
-            raise UsageError(f"tool name {self.name!r}: give a name with tool(name=...), letters, digits, _ . -")
+            raise UsageError(
+                f"tool name {self.name!r}: give a name with tool(name=...), letters, digits, _ . -"
+            )
         self.repeatable = repeatable
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  # a callable object with an async __call__
@@ -102,7 +105,7 @@ class Tool:
         self._context_parameter: str | None = None
         self._arguments = self._read_signature(text)
         self.parameters = parameters if parameters is not None else self._schema()
-        self._given_schema = parameters is not None
+        self.has_given_schema = parameters is not None
 
     @property
     def spec(self) -> ToolSpec:
@@ -122,13 +125,13 @@ class Tool:
         Raises:
             ValueError: the arguments do not fit; the text says which and why, for the model to read.
         """
-        if not isinstance(args, Mapping):
+        if not is_mapping(args):
             raise ValueError(f"arguments for {self.name} must be a JSON object, not {type(args).__name__}")
-        if self._given_schema:
+        if self.has_given_schema:
             missing = [key for key in self.parameters.get("required", []) if key not in args]
             if missing:
                 raise ValueError(f"arguments for {self.name}: missing {', '.join(missing)}")
-            bound = {str(key): value for key, value in args.items()}
+            bound = dict(args)
         else:
             bound = self._validate(args)
         if self._context_parameter:
@@ -139,7 +142,7 @@ class Tool:
         from pydantic import ValidationError
 
         try:
-            model = self._arguments.validate_python(dict(args))
+            model: BaseModel = self._arguments.validate_python(dict(args))
         except ValidationError as problem:
             details = "; ".join(
                 f"{'.'.join(map(str, error['loc'])) or 'arguments'}: {error['msg']}"
@@ -254,13 +257,11 @@ def tool_set(tools: Iterable[Any] | Mapping[str, Any] | None, *, where: str) -> 
     """
     if tools is None:
         return {}
-    if isinstance(tools, str | Tool) or not isinstance(tools, Iterable):
+    if isinstance(tools, str | Tool) or not hasattr(tools, "__iter__"):
         raise UsageError(f"{where}: tools must be a list or a mapping of tools, not {type(tools).__name__}")
     named: ToolSet = {}
-    pairs = (
-        [(name, entry) for name, entry in tools.items()]
-        if isinstance(tools, Mapping)
-        else [(None, entry) for entry in tools]
+    pairs: list[tuple[str | None, Any]] = (
+        list(tools.items()) if is_mapping(tools) else [(None, entry) for entry in tools]
     )
     for name, entry in pairs:
         if not isinstance(entry, Tool) and not callable(entry):
@@ -275,7 +276,9 @@ def tool_set(tools: Iterable[Any] | Mapping[str, Any] | None, *, where: str) -> 
 
 def _renamed(entry: Tool, name: str) -> Tool:
     return Tool(
-        entry.function, name=name, description=entry.description, repeatable=entry.repeatable, parameters=entry.parameters
-    ) if entry._given_schema else Tool(  # noqa: SLF001  # its own class
-        entry.function, name=name, description=entry.description, repeatable=entry.repeatable
+        entry.function,
+        name=name,
+        description=entry.description,
+        repeatable=entry.repeatable,
+        parameters=entry.parameters if entry.has_given_schema else None,
     )

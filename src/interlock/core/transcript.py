@@ -88,7 +88,7 @@ class Transcript:
         if type(chunk) is TextDelta:
             block = self._texts.get(chunk.id)
             if block is None:
-                chunk, block = await self._opened(chunk, self._texts)
+                block = await self._opened(chunk, self._texts)
             block.pieces.append(chunk.text)
             if chunk.provider_metadata is not None:
                 _merge(block.part, chunk.provider_metadata)
@@ -109,7 +109,7 @@ class Transcript:
 
     # ------------------------------------------------------------------------------------------------ text, reasoning
 
-    async def _opened(self, delta: Any, blocks: dict[str, Block]) -> tuple[Any, Block]:
+    async def _opened(self, delta: TextDelta | ReasoningDelta, blocks: dict[str, Block]) -> Block:
         """The block for a delta that has none: the only open one if it has no id, else a new one."""
         if not delta.id and len(blocks) == 1:
             (block_id,) = blocks
@@ -117,7 +117,8 @@ class Transcript:
             block_id = delta.id or self.ledger.new_id()
             start = TextStart if isinstance(delta, TextDelta) else ReasoningStart
             await self.take(start(id=block_id))
-        return delta.replace(id=block_id), blocks[block_id]
+        delta.id = block_id
+        return blocks[block_id]
 
     async def _start(self, chunk: TextStart | ReasoningStart) -> None:
         is_text = isinstance(chunk, TextStart)
@@ -140,14 +141,19 @@ class Transcript:
         """The part just before, if it is a text part of this id and step: the block goes on in it."""
         tail = self.ledger.own_tail()
         last = tail.message.content.parts[-1] if tail and tail.message.content.parts else None
-        if isinstance(last, TextPart) and last.id == block_id and last.mark and last.mark.step == self.ledger.step:
+        if (
+            isinstance(last, TextPart)
+            and last.id == block_id
+            and last.mark
+            and last.mark.step == self.ledger.step
+        ):
             return last
         return None
 
     async def _reasoning_delta(self, chunk: ReasoningDelta) -> None:
         block = self._reasonings.get(chunk.id)
         if block is None:
-            chunk, block = await self._opened(chunk, self._reasonings)
+            block = await self._opened(chunk, self._reasonings)
         block.pieces.append(chunk.text)
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
@@ -237,7 +243,9 @@ class Transcript:
 
     async def _data(self, chunk: DataChunk) -> None:
         if not chunk.transient:
-            self._record_data(DataPart(type=chunk.type, data=jsonable(chunk.data), id=chunk.id), chunk.message_id)
+            self._record_data(
+                DataPart(type=chunk.type, data=jsonable(chunk.data), id=chunk.id), chunk.message_id
+            )
         await self.delivery.send_now(chunk)
 
     def _record_data(self, part: DataPart, message_id: str | None) -> None:
@@ -321,7 +329,9 @@ def _merge(part: Part, metadata: Metadata) -> None:
     merged = dict(part.provider_metadata or {})
     for provider, values in metadata.items():
         known = merged.get(provider)
-        merged[provider] = {**known, **values} if isinstance(known, dict) and isinstance(values, dict) else values
+        merged[provider] = (
+            {**known, **values} if isinstance(known, dict) and isinstance(values, dict) else values
+        )
     part.provider_metadata = merged
 
 

@@ -29,7 +29,10 @@ class InMemoryStore:
         """The thread's messages, oldest first: all, or the last so many. See :class:`interlock.memory.Store`."""
         self._check_owner(thread_id, resource_id)
         rows = self._threads.get(thread_id, [])
-        return [message_from_row(msgspec.json.decode(row)) for row in (rows if last is None else rows[-last:] if last else [])]
+        return [
+            message_from_row(msgspec.json.decode(row))
+            for row in (rows if last is None else rows[-last:] if last else [])
+        ]
 
     async def save_turn(self, turn: Turn) -> None:
         """Save a turn; a message that is there already (the same id) is replaced. See :class:`Store`."""

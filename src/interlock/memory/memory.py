@@ -41,9 +41,13 @@ class Memory:
         save_unfinished: bool = True,
     ) -> None:
         if store is not None and not isinstance(store, Store):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"Memory: store must have messages() and save_turn(), as InMemoryStore, not {store!r}")
+            raise UsageError(
+                f"Memory: store must have messages() and save_turn(), as InMemoryStore, not {store!r}"
+            )
         if last_messages is not None and last_messages < 0:
-            raise UsageError(f"Memory: last_messages must be a number from 0, or None for all, not {last_messages}")
+            raise UsageError(
+                f"Memory: last_messages must be a number from 0, or None for all, not {last_messages}"
+            )
         self.store: Store = store if store is not None else InMemoryStore()
         self.last_messages = last_messages
         self.read_only = read_only

@@ -43,11 +43,17 @@ class Parallel(Processor):
         self.processors = processors
         self.keep = keep
         for hook in HOOKS:
-            members = [m for m in processors if isinstance(m, LANES[hook.lane]) and hook.name in implemented(m, hook.lane)]
+            members = [
+                m
+                for m in processors
+                if isinstance(m, LANES[hook.lane]) and hook.name in implemented(m, hook.lane)
+            ]
             if members:
                 setattr(self, hook.name, self._hook(hook.name, members))
 
-    def _hook(self, name: str, members: list[BaseProcessor]) -> Callable[[Any, HookContext], Coroutine[Any, Any, Any]]:
+    def _hook(
+        self, name: str, members: list[BaseProcessor]
+    ) -> Callable[[Any, HookContext], Coroutine[Any, Any, Any]]:
         async def run_members(subject: Any, ctx: HookContext) -> Any:
             tasks = [asyncio.create_task(self._check(member, name, subject, ctx)) for member in members]
             kept: Any = None

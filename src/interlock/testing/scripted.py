@@ -57,7 +57,9 @@ def tool_call(name: str, args: Any = None, id: str | None = None) -> ScriptedToo
     return ScriptedToolCall(name=name, args={} if args is None else args, id=id)
 
 
-def error(status: int | None, message: str, *, retryable: bool | None = None, code: str | None = None) -> ModelError:
+def error(
+    status: int | None, message: str, *, retryable: bool | None = None, code: str | None = None
+) -> ModelError:
     """The call fails here, as a provider's rejection would.
 
     Args:
@@ -113,7 +115,9 @@ class ScriptedModel:
 
     provider = "scripted"
 
-    def __init__(self, *calls: Iterable[Scripted], repeat_last: bool = False, model_id: str = "scripted") -> None:
+    def __init__(
+        self, *calls: Iterable[Scripted], repeat_last: bool = False, model_id: str = "scripted"
+    ) -> None:
         self.model_id = model_id
         self.repeat_last = repeat_last
         self.calls: list[ScriptedCall] = []
@@ -133,7 +137,9 @@ class ScriptedModel:
         """
         left = self._scripts[self._next :]
         if left:
-            raise AssertionError(f"{len(left)} of {len(self._scripts)} scripted calls were not made: {left!r:.300}")
+            raise AssertionError(
+                f"{len(left)} of {len(self._scripts)} scripted calls were not made: {left!r:.300}"
+            )
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
         """Follow the script for one call."""
@@ -167,7 +173,7 @@ class ScriptedModel:
 def _checked(call: Any) -> list[Scripted]:
     if isinstance(call, str | Record | Exception) or not isinstance(call, Iterable):
         raise UsageError(f"ScriptedModel: each call is a list, such as [text('Hi')], not {call!r:.60}")
-    items = list(call)
+    items: list[Any] = list(call)  # pyright: ignore[reportUnknownArgumentType]
     for item in items:
         if not isinstance(item, Block | ScriptedToolCall | Exception | Chunk):
             raise UsageError(
@@ -183,7 +189,11 @@ def _chunks(items: Script, *, call_number: int) -> list[Chunk | Exception]:
         match item:
             case Block(kind="text"):
                 block = item.id or f"text-{number}"
-                made += [TextStart(id=block), *(TextDelta(id=block, text=d) for d in item.deltas), TextEnd(id=block)]
+                made += [
+                    TextStart(id=block),
+                    *(TextDelta(id=block, text=d) for d in item.deltas),
+                    TextEnd(id=block),
+                ]
             case Block():
                 block = item.id or f"reasoning-{number}"
                 made += [
@@ -193,7 +203,11 @@ def _chunks(items: Script, *, call_number: int) -> list[Chunk | Exception]:
                 ]
             case ScriptedToolCall():
                 made.append(
-                    ToolCall(tool_call_id=item.id or f"call-{call_number}-{number}", tool_name=item.name, args=item.args)
+                    ToolCall(
+                        tool_call_id=item.id or f"call-{call_number}-{number}",
+                        tool_name=item.name,
+                        args=item.args,
+                    )
                 )
             case Chunk():
                 made.append(item.replace())
