@@ -17,8 +17,9 @@ from interlock.core.delivery import Sink
 from interlock.core.errors import UsageError
 from interlock.core.result import RunResult
 
-HIGH_MARK = 16
-LOW_MARK = 4
+# Each switch between the run and its reader costs as much as two or three chunks: a bigger buffer would save little.
+HIGH_MARK = 32
+LOW_MARK = 8
 
 
 class Ending:

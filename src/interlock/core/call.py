@@ -82,7 +82,9 @@ async def read_response(run: Run, attempt: Attempt, answer: Prompt | list[Chunk]
             if type(chunk) in _DELTAS:
                 if keep is not None:
                     keep.append(chunk.replace())
-                await feed(chunk)
+                pending = feed(chunk)
+                if pending is not None:
+                    await pending
             else:
                 await take_chunk(run, attempt, chunk)
     await open_step(run, attempt)

@@ -65,10 +65,10 @@ class Chain:
     async def feed(self, chunk: Chunk, start: int = 0) -> None:
         """Pass a chunk through the hooks from ``start`` on, and what is left of it to the transcript."""
         run = self.run
-        is_data = type(chunk) is DataChunk
+        if type(chunk) is DataChunk:
+            await self._feed_data(chunk, start)
+            return
         for function, is_async, ctx, parts, hook in self._row[start:] if start else self._row:
-            if is_data and not hook.sees_data:
-                continue
             if parts is not None:
                 parts.append(chunk)
             try:
@@ -82,14 +82,42 @@ class Chain:
                 await run.heed()
             if returned is chunk:
                 continue
-            if isinstance(returned, Chunk):
-                chunk = _adopted(returned, chunk)
-                is_data = type(chunk) is DataChunk
-                continue
-            await self._feed_several(hook, chunk, returned)
-            return
-        self.survived = self.survived or not is_data
-        await run.transcript.take(chunk)
+            if not isinstance(returned, Chunk) or type(returned) is DataChunk:
+                await self._feed_several(hook, chunk, returned)
+                return
+            chunk = _adopted(returned, chunk)
+        self.survived = True
+        pending = run.transcript.take(chunk)  # in place of _deliver: this line runs once per chunk
+        if pending is not None:
+            await pending
+
+    async def _feed_data(self, chunk: DataChunk, start: int) -> None:
+        """A custom data chunk: only for those who asked for such chunks (spec R9.2)."""
+        for hook in self.hooks[start:]:
+            if hook.sees_data:
+                await self._ask(hook, chunk)
+                return
+        await self._deliver(chunk)
+
+    async def _ask(self, hook: StreamHook, chunk: Chunk) -> None:
+        """One hook for one chunk, then the rest of the row."""
+        if hook.parts is not None:
+            hook.parts.append(chunk)
+        try:
+            returned = hook.function(chunk, hook.ctx)
+            if hook.is_async:
+                returned = await returned
+        except BaseException as problem:
+            await self.run.after_failure(hook.call, problem)
+            returned = chunk
+        if self.run.alert:
+            await self.run.heed()
+        await self._feed_several(hook, chunk, returned)
+
+    async def _deliver(self, chunk: Chunk) -> None:
+        pending = self.run.transcript.take(chunk)
+        if pending is not None:
+            await pending
 
     async def _feed_several(self, hook: StreamHook, chunk: Chunk, returned: Any) -> None:
         """None drops the chunk, a list goes on as several; anything else is the processor's mistake."""

@@ -142,9 +142,10 @@ class Abort(Chunk):
 
 
 # ---------------------------------------------------------------------------------------------------- text, reasoning
+# The many small ones are not tracked by the garbage collector: they cannot be part of a cycle.
 
 
-class TextStart(Chunk):
+class TextStart(Chunk, gc=False):
     """A text block opens."""
 
     type: ClassVar[str] = "text-start"
@@ -152,7 +153,7 @@ class TextStart(Chunk):
     provider_metadata: Metadata | None = None
 
 
-class TextDelta(Chunk):
+class TextDelta(Chunk, gc=False):
     """A piece of text. A replacement made without an id inherits that of its block (spec R4.6)."""
 
     type: ClassVar[str] = "text-delta"
@@ -161,7 +162,7 @@ class TextDelta(Chunk):
     provider_metadata: Metadata | None = None
 
 
-class TextEnd(Chunk):
+class TextEnd(Chunk, gc=False):
     """A text block is complete."""
 
     type: ClassVar[str] = "text-end"
@@ -169,7 +170,7 @@ class TextEnd(Chunk):
     provider_metadata: Metadata | None = None
 
 
-class ReasoningStart(Chunk):
+class ReasoningStart(Chunk, gc=False):
     """A reasoning block opens."""
 
     type: ClassVar[str] = "reasoning-start"
@@ -177,7 +178,7 @@ class ReasoningStart(Chunk):
     provider_metadata: Metadata | None = None
 
 
-class ReasoningDelta(Chunk):
+class ReasoningDelta(Chunk, gc=False):
     """A piece of reasoning."""
 
     type: ClassVar[str] = "reasoning-delta"
@@ -186,7 +187,7 @@ class ReasoningDelta(Chunk):
     provider_metadata: Metadata | None = None
 
 
-class ReasoningEnd(Chunk):
+class ReasoningEnd(Chunk, gc=False):
     """A reasoning block is complete."""
 
     type: ClassVar[str] = "reasoning-end"
@@ -197,7 +198,7 @@ class ReasoningEnd(Chunk):
 # --------------------------------------------------------------------------------------------------------------- tools
 
 
-class ToolInputStart(Chunk, kw_only=True):
+class ToolInputStart(Chunk, kw_only=True, gc=False):
     """The model begins to write a tool call's arguments."""
 
     type: ClassVar[str] = "tool-call-input-streaming-start"
@@ -206,7 +207,7 @@ class ToolInputStart(Chunk, kw_only=True):
     provider_executed: bool | None = None
 
 
-class ToolInputDelta(Chunk, kw_only=True):
+class ToolInputDelta(Chunk, kw_only=True, gc=False):
     """A piece of a tool call's arguments, as JSON text."""
 
     type: ClassVar[str] = "tool-call-delta"
@@ -215,7 +216,7 @@ class ToolInputDelta(Chunk, kw_only=True):
     tool_name: str | None = None
 
 
-class ToolInputEnd(Chunk, kw_only=True):
+class ToolInputEnd(Chunk, kw_only=True, gc=False):
     """The arguments are complete."""
 
     type: ClassVar[str] = "tool-call-input-streaming-end"

@@ -104,21 +104,27 @@ class Delivery:
             self.started = True
             await self._out(Start())
 
-    async def send(self, chunk: Chunk, mark: Mark | None = None) -> None:
-        """Send a chunk, or hold it as the policy says."""
+    def send(self, chunk: Chunk, mark: Mark | None = None) -> Awaitable[object] | None:
+        """Send a chunk, or hold it as the policy says.
+
+        Returns:
+            What has to be awaited before the next chunk, if anything.
+        """
         if self._held is not None:
-            if type(chunk) is StepFinish and chunk.finish_reason == "retry":
-                return  # the client has not seen the attempt that it withdraws
-            self._held.append((chunk, mark))
-            if mark is not None and self.first_held is None:
-                self.first_held = mark
-            return
+            return self._hold(chunk, mark)
         if type(chunk) is TextDelta:
             self.released.append(chunk.text)
         elif type(chunk) is StepStart:
             self.step_start_sent = True
-        if self._sink is not None and (room := self._sink(chunk)) is not None:
-            await room
+        return None if self._sink is None else self._sink(chunk)
+
+    def _hold(self, chunk: Chunk, mark: Mark | None) -> None:
+        assert self._held is not None
+        if type(chunk) is StepFinish and chunk.finish_reason == "retry":
+            return  # the client has not seen the attempt that it withdraws
+        self._held.append((chunk, mark))
+        if mark is not None and self.first_held is None:
+            self.first_held = mark
 
     async def send_now(self, chunk: Chunk) -> None:
         """Send a chunk past what is held."""
@@ -131,10 +137,10 @@ class Delivery:
 
     async def _out(self, chunk: Chunk) -> None:
         held, self._held = self._held, None
-        try:
-            await self.send(chunk)
-        finally:
-            self._held = held
+        pending = self.send(chunk)
+        self._held = held
+        if pending is not None:
+            await pending
 
     @property
     def step_released(self) -> str:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from interlock.core.delivery import Delivery
     from interlock.core.ledger import Ledger
 
-Taker: TypeAlias = "Callable[[Transcript, Any], Awaitable[None]]"
+Taker: TypeAlias = "Callable[[Transcript, Any], Awaitable[object] | None]"
 
 
 class Block:
@@ -83,29 +83,39 @@ class Transcript:
         self._early: list[DataPart] = []
         ledger.before_read = self.sync
 
-    async def take(self, chunk: Chunk) -> None:
-        """Record a chunk and deliver it."""
+    def take(self, chunk: Chunk) -> Awaitable[object] | None:
+        """Record a chunk and deliver it.
+
+        Returns:
+            What has to be awaited before the next chunk, if anything: a text delta, which is nearly every chunk,
+            costs no coroutine while the client keeps up.
+        """
         if type(chunk) is TextDelta:
             block = self._texts.get(chunk.id)
-            if block is None:
-                block = await self._opened(chunk, self._texts)
-            block.pieces.append(chunk.text)
-            if chunk.provider_metadata is not None:
-                _merge(block.part, chunk.provider_metadata)
-            if self.clean is not None:
-                self.clean.append(chunk)
-            await self.delivery.send(chunk, block.mark)
-            return
+            if block is not None:
+                block.pieces.append(chunk.text)
+                if chunk.provider_metadata is not None:
+                    _merge(block.part, chunk.provider_metadata)
+                if self.clean is not None:
+                    self.clean.append(chunk)
+                return self.delivery.send(chunk, block.mark)
         taker = _TAKERS.get(type(chunk))
-        if taker is None:
-            await self._pass(chunk, None)
-        else:
-            await taker(self, chunk)
+        return self._pass(chunk, None) if taker is None else taker(self, chunk)
 
-    async def _pass(self, chunk: Chunk, mark: Mark | None) -> None:
+    async def _take(self, chunk: Chunk) -> None:
+        pending = self.take(chunk)
+        if pending is not None:
+            await pending
+
+    def _pass(self, chunk: Chunk, mark: Mark | None) -> Awaitable[object] | None:
         if self.clean is not None and not isinstance(chunk, StepStart):
             self.clean.append(chunk)
-        await self.delivery.send(chunk, mark)
+        return self.delivery.send(chunk, mark)
+
+    async def _passed(self, chunk: Chunk, mark: Mark | None) -> None:
+        pending = self._pass(chunk, mark)
+        if pending is not None:
+            await pending
 
     # ------------------------------------------------------------------------------------------------ text, reasoning
 
@@ -116,7 +126,7 @@ class Transcript:
         else:
             block_id = delta.id or self.ledger.new_id()
             start = TextStart if isinstance(delta, TextDelta) else ReasoningStart
-            await self.take(start(id=block_id))
+            await self._take(start(id=block_id))
         delta.id = block_id
         return blocks[block_id]
 
@@ -135,7 +145,7 @@ class Transcript:
         if chunk.provider_metadata is not None:
             _merge(part, chunk.provider_metadata)
         blocks[chunk_id] = block = Block(part)
-        await self._pass(chunk, block.mark)
+        await self._passed(chunk, block.mark)
 
     def _continued(self, block_id: str) -> TextPart | None:
         """The part just before, if it is a text part of this id and step: the block goes on in it."""
@@ -150,14 +160,15 @@ class Transcript:
             return last
         return None
 
-    async def _reasoning_delta(self, chunk: ReasoningDelta) -> None:
-        block = self._reasonings.get(chunk.id)
+    async def _delta(self, chunk: TextDelta | ReasoningDelta) -> None:
+        blocks = self._texts if isinstance(chunk, TextDelta) else self._reasonings
+        block = blocks.get(chunk.id)
         if block is None:
-            block = await self._opened(chunk, self._reasonings)
+            block = await self._opened(chunk, blocks)
         block.pieces.append(chunk.text)
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
-        await self._pass(chunk, block.mark)
+        await self._passed(chunk, block.mark)
 
     async def _end(self, chunk: TextEnd | ReasoningEnd) -> None:
         blocks = self._texts if isinstance(chunk, TextEnd) else self._reasonings
@@ -169,7 +180,7 @@ class Transcript:
         self._join(block)
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
-        await self._pass(chunk, block.mark)
+        await self._passed(chunk, block.mark)
 
     def sync(self) -> None:
         """Bring the text of open blocks into their parts."""
@@ -188,20 +199,20 @@ class Transcript:
     async def _tool_input_start(self, chunk: ToolInputStart) -> None:
         if chunk.tool_call_id not in self._tool_inputs:
             self._tool_inputs[chunk.tool_call_id] = chunk.tool_name
-            await self._pass(chunk, None)
+            await self._passed(chunk, None)
 
     async def _tool_input_delta(self, chunk: ToolInputDelta) -> None:
         if chunk.tool_call_id not in self._tool_inputs:
-            await self.take(ToolInputStart(tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name or ""))
-        await self._pass(chunk, None)
+            await self._take(ToolInputStart(tool_call_id=chunk.tool_call_id, tool_name=chunk.tool_name or ""))
+        await self._passed(chunk, None)
 
     async def _tool_input_end(self, chunk: ToolInputEnd) -> None:
         if self._tool_inputs.pop(chunk.tool_call_id, None) is not None:
-            await self._pass(chunk, None)
+            await self._passed(chunk, None)
 
     async def _tool_call(self, chunk: ToolCall) -> None:
         if chunk.tool_call_id in self._tool_inputs:
-            await self.take(ToolInputEnd(tool_call_id=chunk.tool_call_id))
+            await self._take(ToolInputEnd(tool_call_id=chunk.tool_call_id))
         part = ToolInvocationPart(
             tool_call_id=chunk.tool_call_id,
             tool_name=chunk.tool_name,
@@ -211,7 +222,7 @@ class Transcript:
             provider_metadata=chunk.provider_metadata,
         )
         self.append(part)
-        await self._pass(chunk, part.mark)
+        await self._passed(chunk, part.mark)
 
     async def _tool_result(self, chunk: ToolResult) -> None:
         part = self.ledger.find_call(chunk.tool_call_id)
@@ -221,25 +232,25 @@ class Transcript:
             part.state, part.error_text = "output-error", str(chunk.result)
         else:
             part.state, part.result, part.error_text = "result", chunk.result, None
-        await self._pass(chunk, part.mark)
+        await self._passed(chunk, part.mark)
 
     async def _tool_error(self, chunk: ToolError) -> None:
         part = self.ledger.find_call(chunk.tool_call_id)
         if part is not None:
             part.state, part.error_text = "output-error", chunk.error
-            await self._pass(chunk, part.mark)
+            await self._passed(chunk, part.mark)
 
     # -------------------------------------------------------------------------------------------------------- others
 
     async def _source(self, chunk: Source) -> None:
         part = SourcePart(source=source_fields(chunk), provider_metadata=chunk.provider_metadata)
         self.append(part)
-        await self._pass(chunk, part.mark)
+        await self._passed(chunk, part.mark)
 
     async def _file(self, chunk: File) -> None:
         part = FilePart(mime_type=chunk.mime_type, data=chunk.data, provider_metadata=chunk.provider_metadata)
         self.append(part)
-        await self._pass(chunk, part.mark)
+        await self._passed(chunk, part.mark)
 
     async def _data(self, chunk: DataChunk) -> None:
         if not chunk.transient:
@@ -287,7 +298,7 @@ class Transcript:
     async def close_blocks(self) -> None:
         """Close what is still open, behind the chain."""
         for chunk in self.open_chunks():
-            await self.take(chunk)
+            await self._take(chunk)
 
     def step_complete(self) -> None:
         """The step's stream is over: drop blocks that stayed empty, mark what hooks added."""
@@ -340,7 +351,8 @@ _TAKERS: dict[type[Chunk], Taker] = {
     TextStart: _T._start,  # pyright: ignore[reportPrivateUsage]
     TextEnd: _T._end,  # pyright: ignore[reportPrivateUsage]
     ReasoningStart: _T._start,  # pyright: ignore[reportPrivateUsage]
-    ReasoningDelta: _T._reasoning_delta,  # pyright: ignore[reportPrivateUsage]
+    TextDelta: _T._delta,  # pyright: ignore[reportPrivateUsage]
+    ReasoningDelta: _T._delta,  # pyright: ignore[reportPrivateUsage]
     ReasoningEnd: _T._end,  # pyright: ignore[reportPrivateUsage]
     ToolInputStart: _T._tool_input_start,  # pyright: ignore[reportPrivateUsage]
     ToolInputDelta: _T._tool_input_delta,  # pyright: ignore[reportPrivateUsage]

@@ -12,9 +12,11 @@ from interlock.core.given import given_messages
 from interlock.core.jsonable import jsonable
 from interlock.core.messages import Message
 from interlock.core.prompt import build_messages
+from interlock.core.shapes import is_mapping
 from interlock.core.step import StepRecord
 from interlock.wire.fields import (
     Json,
+    list_at,
     object_at,
     payload_of,
     tripwire_form,
@@ -58,11 +60,12 @@ def _retry(chunk: StepFinish) -> Json:
 def finish_payload(chunk: Finish) -> Json:
     """The payload of a finish: the run's, or a model's own, which has no steps."""
     if chunk.steps is None:
-        metadata = {} if chunk.provider_metadata is None else {"providerMetadata": jsonable(chunk.provider_metadata)}
+        provider = chunk.provider_metadata
+        metadata = {} if provider is None else {"providerMetadata": jsonable(provider)}
         output = {} if chunk.usage is None else {"usage": usage_form(chunk.usage)}
         return {"stepResult": {"reason": chunk.finish_reason}, "output": output, "metadata": metadata}
     last = chunk.steps[-1] if chunk.steps else None
-    warnings = jsonable(last.warnings) if last else []
+    warnings: list[Any] = jsonable(last.warnings) if last else []
     messages = chunk.messages or []
     return {
         "stepResult": {"reason": chunk.finish_reason, "warnings": warnings, "isContinued": False},
@@ -92,41 +95,42 @@ def _metadata(own: StepRecord | None, provider: Any) -> Json:
     return {**form, **response_form(own), "request": request_form(own)}
 
 
-# ----------------------------------------------------------------------------------------------------------------- back
+# ---------------------------------------------------------------------------------------------------------------- back
 
 
 def end_from_wire(kind: str, payload: Mapping[str, Any]) -> StepFinish | Finish:
     """A step-finish or finish from its payload, full or reduced."""
     outcome, output = object_at(payload, "stepResult", kind), object_at(payload, "output", kind)
     usage = output.get("usage", payload.get("usage"))
-    steps = output.get("steps")
-    records = steps_from(steps, kind) if isinstance(steps, list) else None
+    steps = list_at(output, "steps")
+    records = None if steps is None else steps_from(steps, kind)
     fields: Json = {
         "finish_reason": str(outcome.get("reason") or payload.get("finishReason") or "unknown"),
-        "usage": None if usage is None else usage_from(usage, kind),
         "provider_metadata": object_at(payload, "metadata", kind).get("providerMetadata"),
         "processor_retry_count": int(payload.get("processorRetryCount") or 0),
     }
+    spent = None if usage is None else usage_from(usage, kind)
     if kind == Finish.type:
-        return Finish(**fields, steps=records, messages=_messages(payload, kind))
+        return Finish(**fields, usage=spent, steps=records, messages=_messages(payload, kind))
     return StepFinish(
-        **{**fields, "usage": fields["usage"] or Usage()},
+        **fields,
+        usage=spent or Usage(),
         is_continued=bool(outcome.get("isContinued", payload.get("isContinued"))),
         text=str(output.get("text") or payload.get("text") or ""),
         steps=records or [],
         processor_retry_feedback=payload.get("processorRetryFeedback"),
         tripwire=tripwire_from(payload.get("tripwire"), kind),
-        warnings=list(outcome.get("warnings") or ()),
+        warnings=list_at(outcome, "warnings") or [],
     )
 
 
 def _messages(payload: Mapping[str, Any], kind: str) -> list[Message] | None:
-    shown = object_at(payload, "response", kind).get("uiMessages")
-    return [_message(form) for form in shown] if isinstance(shown, list) else None
+    shown = list_at(object_at(payload, "response", kind), "uiMessages")
+    return None if shown is None else [_message(form) for form in shown]
 
 
 def _message(form: Any) -> Message:
-    if not isinstance(form, Mapping):
+    if not is_mapping(form):
         raise UsageError(f"a message must be an object, not {type(form).__name__}")
     metadata = dict(form.get("metadata") or {})
     created = metadata.pop("createdAt", None)

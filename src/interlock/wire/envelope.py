@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from interlock.core.chunks import Chunk, DataChunk, Finish, OtherChunk, StepFinish
 from interlock.core.errors import UsageError
 from interlock.core.jsonable import jsonable
+from interlock.core.shapes import is_mapping
 from interlock.wire.ends import end_from_wire, finish_payload, step_finish_payload
 from interlock.wire.fields import SIMPLE, Json, built, fields_of, payload_of
 
@@ -59,7 +59,7 @@ def from_wire(obj: Any) -> Chunk:
     Raises:
         UsageError: something that is no chunk; the text says what was given.
     """
-    if not isinstance(obj, Mapping) or not isinstance(obj.get("type"), str) or not obj["type"]:
+    if not is_mapping(obj) or not isinstance(obj.get("type"), str) or not obj["type"]:
         raise UsageError(f"a chunk is an object with a type, such as {{'type': 'text-delta', ...}}, not {obj!r:.80}")
     kind: str = obj["type"]
     if kind.startswith("data-"):
@@ -68,7 +68,7 @@ def from_wire(obj: Any) -> Chunk:
     is_end = kind in (StepFinish.type, Finish.type)
     if not is_end and kind not in SIMPLE:
         return OtherChunk(type=kind, payload=payload)
-    if not isinstance(payload, Mapping):
+    if not is_mapping(payload):
         raise UsageError(f"a {kind} chunk's payload must be an object, not {type(payload).__name__}")
     if is_end:
         return end_from_wire(kind, payload)

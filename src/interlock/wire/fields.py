@@ -35,7 +35,7 @@ from interlock.core.chunks import (
 )
 from interlock.core.errors import ModelError, UsageError
 from interlock.core.jsonable import jsonable
-from interlock.core.record import Record
+from interlock.core.shapes import is_list, is_mapping
 
 Json: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def snake(name: str) -> str:
     return re.sub(r"([A-Z])", r"_\1", name).lower()
 
 
-def _keys_of(cls: type[Record]) -> tuple[tuple[str, str], ...]:
+def _keys_of(cls: type[Chunk | Usage | TripWireInfo]) -> tuple[tuple[str, str], ...]:
     """A class's fields with their keys, the block's id first as the reference has it."""
     names = sorted((name for name in cls.__struct_fields__ if name not in _NOT_SENT), key=lambda name: name != "id")
     return tuple((name, _SPECIAL_KEYS.get(name, camel(name))) for name in names)
@@ -94,7 +94,7 @@ def _keys_of(cls: type[Record]) -> tuple[tuple[str, str], ...]:
 _KEYS: dict[type[Chunk], tuple[tuple[str, str], ...]] = {cls: _keys_of(cls) for cls in SIMPLE.values()}
 
 
-# --------------------------------------------------------------------------------------------------------- to a payload
+# -------------------------------------------------------------------------------------------------------- to a payload
 
 
 def payload_of(chunk: Chunk) -> Json:
@@ -128,7 +128,7 @@ def _set_fields(chunk: Chunk) -> Json:
 
 def error_form(error: Any) -> Json:
     """An error as the reference's JSON has it. Of a provider's failure the status goes along, never the body."""
-    if isinstance(error, Mapping):
+    if is_mapping(error):
         return jsonable(error)
     if isinstance(error, ModelError):
         details = {"statusCode": error.status, "code": error.code}
@@ -143,7 +143,7 @@ def error_form(error: Any) -> Json:
     return {"message": "" if error is None else str(error), "name": "Error"}
 
 
-# ------------------------------------------------------------------------------------------------------- from a payload
+# ------------------------------------------------------------------------------------------------------ from a payload
 
 
 def built(cls: type[T], fields: Json, kind: str) -> T:
@@ -161,7 +161,7 @@ def built(cls: type[T], fields: Json, kind: str) -> T:
 def fields_of(cls: type[Chunk], payload: Mapping[str, Any]) -> Json:
     """The fields that a payload has for one of the SIMPLE chunks."""
     fields: Json = {name: payload[key] for name, key in _KEYS[cls] if payload.get(key) is not None}
-    if cls is StepStart and isinstance(fields.get("request"), Mapping):
+    if cls is StepStart and is_mapping(fields.get("request")):
         fields["request"] = fields["request"].get("body")
     elif cls is ToolCall and "args" not in payload:
         fields["invalid"] = UNREADABLE
@@ -175,10 +175,16 @@ def fields_of(cls: type[Chunk], payload: Mapping[str, Any]) -> Json:
 
 
 def _error_text(error: Any) -> str:
-    if not isinstance(error, Mapping):
+    if not is_mapping(error):
         return "" if error is None else str(error)
     cause = error.get("cause")
-    return str(error.get("message") or (cause.get("message") if isinstance(cause, Mapping) else "") or "")
+    return str(error.get("message") or (cause.get("message") if is_mapping(cause) else "") or "")
+
+
+def list_at(payload: Mapping[str, Any], key: str) -> list[Any] | None:
+    """The list under a key, None where there is none."""
+    value = payload.get(key)
+    return value if is_list(value) else None
 
 
 def object_at(payload: Mapping[str, Any], key: str, kind: str) -> Mapping[str, Any]:
@@ -190,12 +196,12 @@ def object_at(payload: Mapping[str, Any], key: str, kind: str) -> Mapping[str, A
     value = payload.get(key)
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if not is_mapping(value):
         raise UsageError(f"a {kind} chunk's {key} must be an object, not {type(value).__name__}")
     return value
 
 
-# --------------------------------------------------------------------------------------------------- usage and tripwires
+# -------------------------------------------------------------------------------------------------- usage, tripwires
 
 _USAGE = _keys_of(Usage)
 _ALWAYS_SENT = frozenset({"input_tokens", "output_tokens", "total_tokens"})
@@ -209,7 +215,7 @@ def usage_form(usage: Usage) -> Json:
 
 def usage_from(form: Any, kind: str) -> Usage:
     """Tokens from their form."""
-    if not isinstance(form, Mapping):
+    if not is_mapping(form):
         raise UsageError(f"a {kind} chunk's usage must be an object, not {type(form).__name__}")
     return built(Usage, {name: form[key] for name, key in _USAGE if form.get(key) is not None}, kind)
 
@@ -226,6 +232,6 @@ def tripwire_form(trip: TripWireInfo) -> Json:
 
 def tripwire_from(form: Any, kind: str) -> TripWireInfo | None:
     """A tripwire from its form; None where there is none."""
-    if not isinstance(form, Mapping):
+    if not is_mapping(form):
         return None
     return built(TripWireInfo, {name: form[key] for name, key in _TRIPWIRE if form.get(key) is not None}, kind)

@@ -8,12 +8,14 @@ from typing import Any
 from interlock.core.chunks import File, Source, ToolCall, ToolResult
 from interlock.core.errors import UsageError
 from interlock.core.jsonable import jsonable
+from interlock.core.shapes import is_mapping
 from interlock.core.step import StepRecord
 from interlock.wire.fields import (
     Json,
     built,
     camel,
     fields_of,
+    list_at,
     object_at,
     payload_of,
     snake,
@@ -31,8 +33,10 @@ def request_form(step: StepRecord | None) -> Json:
 
 def response_form(step: StepRecord | None) -> Json:
     """Who answered: id, timestamp, modelId, headers."""
-    known = step.response if step is not None and isinstance(step.response, Mapping) else {}
-    return {camel(str(name)): jsonable(value) for name, value in known.items() if value is not None}
+    known = None if step is None else step.response
+    if not is_mapping(known):
+        return {}
+    return {camel(name): jsonable(value) for name, value in known.items() if value is not None}
 
 
 def step_form(step: StepRecord) -> Json:
@@ -83,7 +87,7 @@ def _of_call(chunk: ToolCall | ToolResult) -> Json:
     return form
 
 
-# ----------------------------------------------------------------------------------------------------------------- back
+# ---------------------------------------------------------------------------------------------------------------- back
 
 
 def steps_from(steps: list[Any], kind: str) -> list[StepRecord]:
@@ -91,7 +95,7 @@ def steps_from(steps: list[Any], kind: str) -> list[StepRecord]:
     records: list[StepRecord] = []
     number = 0
     for step in steps:
-        if not isinstance(step, Mapping):
+        if not is_mapping(step):
             raise UsageError(f"a step of a {kind} chunk must be an object, not {type(step).__name__}")
         records.append(_step_from(step, number, kind))
         number += records[-1].tripwire is None
@@ -106,12 +110,12 @@ def _step_from(form: Mapping[str, Any], number: int, kind: str) -> StepRecord:
         finish_reason=str(form.get("finishReason") or "unknown"),
         request=object_at(form, "request", kind).get("body"),
         response=response or None,
-        warnings=list(form.get("warnings") or ()),
+        warnings=list_at(form, "warnings") or [],
         provider_metadata=form.get("providerMetadata"),
         tripwire=tripwire_from(form.get("tripwire"), kind),
     )
-    for content in form.get("content") or ():
-        if isinstance(content, Mapping):
+    for content in list_at(form, "content") or ():
+        if is_mapping(content):
             _take_content(record, content, kind)
     return record
 
