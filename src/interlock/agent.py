@@ -7,14 +7,14 @@ import inspect
 import logging
 import random
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from interlock.core.conduct import conduct
 from interlock.core.delivery import Sink
 from interlock.core.errors import UsageError
-from interlock.core.given import given_messages
+from interlock.core.given import given_messages, refuse_nothing
 from interlock.core.message_list import system_messages
 from interlock.core.messages import Message
 from interlock.core.model import LanguageModel
@@ -263,6 +263,7 @@ class _Call:
             raise UsageError(f"{where}: unknown option {', '.join(unknown)}; the options are {known}")
         self.agent = agent
         self.messages = given_messages(given, new_id=new_id)
+        refuse_nothing(self.messages)
         context = options.get("context")
         self.context = [] if context is None else given_messages(context, new_id=new_id)
         own = options.get("instructions")
@@ -328,12 +329,17 @@ class _Call:
         if self.system:
             conversation.add_system(self.system)
         if self.context:
-            conversation.add(_copies(self.context), "context")
-        conversation.add(self.messages, "input")
+            conversation.place(_copies(self.context), "context")
+        conversation.place(_copies(self.messages), "input")
 
 
-def _copies(messages: Sequence[Message]) -> list[Message]:
-    return [message.replace() for message in messages]
+def _copies(messages: Sequence[Message]) -> Iterator[Message]:
+    """The run's own messages: what hooks edit in place must not be the caller's objects."""
+    for message in messages:
+        content = message.content
+        parts = [part.replace() for part in content.parts]
+        metadata = dict(content.metadata) if content.metadata else None
+        yield message.replace(content=content.replace(parts=parts, metadata=metadata))
 
 
 def new_id() -> str:

@@ -41,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def demo(model: LanguageModel, questions: Iterable[str], screen: Screen, *, release: Release = "live") -> None:
+def demo(
+    model: LanguageModel, questions: Iterable[str], screen: Screen, *, release: Release = "live"
+) -> None:
     """Put questions to the demo's agent, one run each.
 
     Args:
@@ -60,7 +62,9 @@ def demo(model: LanguageModel, questions: Iterable[str], screen: Screen, *, rele
 def running_model(screen: Screen) -> Generator[LanguageModel]:
     """The local model, running; stopped again at the end."""
     server = LocalServer(n_ctx=2048, n_parallel=1)
-    with screen.working("Starting the local model", "SmolLM2-135M runs on this machine: real, tiny, often wrong."):
+    with screen.working(
+        "Starting the local model", "SmolLM2-135M runs on this machine: real, tiny, often wrong."
+    ):
         server.start()
     with server:
         yield LocalModel(server)
@@ -103,6 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("question", nargs="*", help="a question, in quotes", metavar="QUESTION")
     command.add_argument(
-        "--release", choices=RELEASES, default="live", help="when text is shown: live at once, step once accepted, ..."
+        "--release",
+        choices=RELEASES,
+        default="live",
+        help="when text is shown: live at once, step once accepted, ...",
     )
     return parser

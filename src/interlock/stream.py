@@ -1,7 +1,8 @@
 """A run as an async iterator of chunks, and as a result.
 
 The run is one task; between it and the reader stands one small buffer. When the buffer is full the run waits, so a
-slow reader slows the provider down and nothing piles up. Leaving the ``async with`` cancels what still runs.
+slow reader slows the provider down and nothing piles up. Leaving the ``async with``, or dropping the stream, cancels
+what still runs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,54 @@ class Ending:
 Start: TypeAlias = Callable[[Sink, Ending], Coroutine[Any, Any, RunResult]]
 
 
+class Channel:
+    """The buffer between a run and its reader. It knows neither, so that dropping the reader's end is noticed.
+
+    Attributes:
+        open: the run waits for the reader when the buffer is full; once closed, it never waits again.
+        draining: nobody reads any more: chunks are thrown away.
+    """
+
+    __slots__ = ("buffer", "draining", "open", "readable", "writable")
+
+    def __init__(self) -> None:
+        self.buffer: deque[Chunk] = deque()
+        self.readable = asyncio.Event()
+        self.writable = asyncio.Event()
+        self.open = True
+        self.draining = False
+
+    def put(self, chunk: Chunk) -> Coroutine[Any, Any, Any] | None:
+        """Take a chunk. Returns what to wait for before the next one, if anything."""
+        if self.draining:
+            return None
+        self.buffer.append(chunk)
+        if len(self.buffer) == 1:
+            self.readable.set()
+        if len(self.buffer) < HIGH_MARK or not self.open:
+            return None
+        self.writable.clear()
+        return self.writable.wait()
+
+    def pop(self) -> Chunk:
+        """Give the next chunk; there must be one."""
+        chunk = self.buffer.popleft()
+        if len(self.buffer) == LOW_MARK:
+            self.writable.set()
+        return chunk
+
+    def drain(self) -> None:
+        """Throw away what is there and what is to come."""
+        self.draining = True
+        self.buffer.clear()
+        self.writable.set()
+
+    def close(self) -> None:
+        """From here on the run never waits for the reader."""
+        self.open = False
+        self.writable.set()
+
+
 class RunStream:
     """What ``agent.stream`` gives: iterate it for chunks, ``text_stream`` for text only, ``result()`` for the end.
 
@@ -53,36 +102,24 @@ class RunStream:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._task: asyncio.Task[RunResult] | None = None
-        self._buffer: deque[Chunk] = deque()
-        self._readable = asyncio.Event()
-        self._writable = asyncio.Event()
-        self._reading = False
-        self._draining = False
-        self._cancelled = False
+        self._channel = Channel()
         self._ending = Ending()
-
-    # ------------------------------------------------------------------------------------------------------- the run
+        self._reading = False
 
     def _begin(self) -> asyncio.Task[RunResult]:
         if self._task is None:
-            self._writable.set()
-            self._task = asyncio.create_task(self._start(self._put, self._ending), name="interlock run")
-            self._task.add_done_callback(lambda _: self._readable.set())
+            channel = self._channel
+            self._task = asyncio.create_task(self._start(channel.put, self._ending), name="interlock run")
+            self._task.add_done_callback(lambda _: channel.readable.set())
         return self._task
 
-    def _put(self, chunk: Chunk) -> Coroutine[Any, Any, Any] | None:
-        if self._draining:
-            return None
-        buffer = self._buffer
-        buffer.append(chunk)
-        if len(buffer) == 1:
-            self._readable.set()
-        if len(buffer) < HIGH_MARK or self._cancelled:
-            return None
-        self._writable.clear()
-        return self._writable.wait()
-
-    # ----------------------------------------------------------------------------------------------------- the reader
+    def __del__(self) -> None:
+        task = self._task
+        if task is not None and not task.done():
+            self._channel.close()
+            loop = task.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(task.cancel)
 
     async def __aenter__(self) -> Self:
         self._begin()
@@ -91,39 +128,31 @@ class RunStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._close()
+        await self._leave()
+
+    # ------------------------------------------------------------------------------------------------------- reading
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Chunk:
-        buffer = self._buffer
-        if buffer and not self._reading:
-            return self._pop()
+        channel = self._channel
+        if channel.buffer and not self._reading:
+            return channel.pop()
         task = self._begin()
         if self._reading:
             raise UsageError("this stream is being read by another task; a stream has one reader")
         self._reading = True
         try:
-            while not buffer:
+            while not channel.buffer:
                 if task.done():
-                    self._raise_failure(task)
+                    _raise_failure(task)
                     raise StopAsyncIteration
-                self._readable.clear()
-                await self._readable.wait()
-            return self._pop()
+                channel.readable.clear()
+                await channel.readable.wait()
+            return channel.pop()
         finally:
             self._reading = False
-
-    def _pop(self) -> Chunk:
-        chunk = self._buffer.popleft()
-        if len(self._buffer) == LOW_MARK:
-            self._writable.set()
-        return chunk
-
-    def _raise_failure(self, task: asyncio.Task[RunResult]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
 
     @property
     def text_stream(self) -> AsyncGenerator[str, None]:
@@ -145,17 +174,16 @@ class RunStream:
             Exception: what ended the run: a hook's exception, ModelError, StorageError.
         """
         task = self._begin()
-        self._draining = True
-        self._buffer.clear()
-        self._writable.set()
+        self._channel.drain()
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled() and self._ending.result is not None:
                 return self._ending.result
-            if not task.done():
-                await self._close()  # whoever waited was cancelled: nobody is left to want the run
+            await self._leave()  # whoever waited was cancelled: nobody is left to want the run
             raise
+
+    # ------------------------------------------------------------------------------------------------------ stopping
 
     async def cancel(self) -> None:
         """Cancel the run: the provider's stream and running tools are closed; text that is held is not sent.
@@ -166,17 +194,21 @@ class RunStream:
         await self._stop(self._begin())
 
     async def _stop(self, task: asyncio.Task[RunResult]) -> None:
-        self._cancelled = True  # from here on nothing waits for the reader
-        self._writable.set()
+        self._channel.close()
         if not task.done():
             await asyncio.sleep(0)  # a task that never began could not clean up
             task.cancel()
             await asyncio.wait([task])
 
-    async def _close(self) -> None:
+    async def _leave(self) -> None:
         task = self._task
         if task is not None and not task.done():
-            self._draining = True
+            self._channel.drain()
             await self._stop(task)
-        if task is not None and task.done() and not task.cancelled():
-            task.exception()  # an error nobody asked for is not a warning of the event loop
+        if task is not None and not task.cancelled():
+            task.exception()  # an error nobody asked for is no warning of the event loop
+
+
+def _raise_failure(task: asyncio.Task[RunResult]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error

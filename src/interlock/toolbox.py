@@ -55,7 +55,7 @@ async def _execute(job: ToolJob, run: Run, events: asyncio.Queue[ToolEvent]) -> 
     try:
         done = ToolDone(tool_call_id=job.tool_call_id, value=await _call(job, context))
     except Exception as problem:
-        log.debug("tool %s raised", job.tool.name, exc_info=problem)
+        log.debug("tool %s raised %s", job.tool.name, type(problem).__name__)
         done = ToolDone(tool_call_id=job.tool_call_id, error=str(problem) or type(problem).__name__)
     finally:
         writer.closed = True

@@ -11,7 +11,7 @@ from datetime import timedelta
 from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, TripWireChunk
 from interlock.core.errors import StorageError
 from interlock.core.loop import drive
-from interlock.core.messages import Content, Message, TextPart
+from interlock.core.messages import Content, Message, StepStartPart, TextPart
 from interlock.core.result import RunOutcome, RunResult, Turn
 from interlock.core.run import Run, log
 
@@ -66,6 +66,8 @@ def _decide(run: Run, error: BaseException | None) -> RunOutcome:
         run.transcript.forget_step(attempt.number)
         if attempt in run.attempts:
             run.attempts.remove(attempt)
+    if run.failed_in_hook and run.stage == "process_output_result":
+        run.ledger.keep_calls_only()
     run.cancelled = not isinstance(error, Exception)
     return RunOutcome(kind="cancelled" if run.cancelled else "error", result=run.result(), error=error)
 
@@ -106,7 +108,7 @@ def _marked_unfinished(run: Run, messages: list[Message]) -> list[Message]:
     saved = list(messages)
     tail = run.ledger.own_tail()
     if text and tail is not None:
-        parts = [*tail.message.content.parts, TextPart(text=text)]
+        parts = [*tail.message.content.parts, StepStartPart(), TextPart(text=text)]
         saved[-1] = tail.message.replace(content=tail.message.content.replace(parts=parts))
     elif text:
         answer = Content(parts=[TextPart(text=text)])

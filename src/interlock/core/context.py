@@ -10,7 +10,7 @@ from interlock.core.errors import TripWire, UsageError
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.processor import BaseProcessor, ProcessorViolation
 from interlock.core.request_context import RequestContext
-from interlock.core.shapes import is_mapping
+from interlock.core.shapes import described, is_mapping
 from interlock.core.step import StepRecord
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def data_chunk(given: Any) -> DataChunk:
         )
     else:
         raise UsageError(
-            f"writer.custom takes {{'type': 'data-...', 'data': ...}} or a DataChunk, not {given!r:.80}"
+            f"writer.custom takes {{'type': 'data-...', 'data': ...}} or a DataChunk, not {described(given)}"
         )
     if not chunk.type.startswith("data-") or chunk.type == "data-":
         raise UsageError(

@@ -161,6 +161,10 @@ class Delivery:
         if self.policy != "live" and self._held is None:
             self._held = []
 
+    def close_step(self) -> None:
+        """The step is over: what is released from here on is none of its text."""
+        self._step_from = len(self.released)
+
     async def accept_step(self) -> None:
         """process_output_step has accepted the step."""
         if self.policy == "step":

@@ -20,7 +20,7 @@ from interlock.core.messages import (
     TextPart,
     ToolInvocationPart,
 )
-from interlock.core.shapes import is_list, is_mapping
+from interlock.core.shapes import described, is_list, is_mapping
 from interlock.core.stored import message_from_row, part_from_row
 
 ROLES: tuple[str, ...] = get_args(Role)
@@ -53,6 +53,18 @@ def given_messages(given: Any, *, new_id: Callable[[], str]) -> list[Message]:
     return messages
 
 
+def refuse_nothing(messages: Iterable[Message]) -> None:
+    """Raise unless there is anything but system messages: a model needs something to answer.
+
+    Raises:
+        UsageError: nothing to send.
+    """
+    if all(message.role == "system" for message in messages):
+        raise UsageError(
+            "the input has system messages only: there is nothing to answer; give a user message"
+        )
+
+
 def _listed(given: Any) -> list[Any]:
     if given is None or isinstance(given, bytes) or not isinstance(given, Iterable):
         raise UsageError(f"the input must be a string or a list of messages, not {type(given).__name__}")
@@ -67,7 +79,7 @@ def _message(item: Any, new_id: Callable[[], str]) -> Message:
         return item if item.id else item.replace(id=new_id())
     if not is_mapping(item):
         raise UsageError(
-            f"a message must be a string, a Message or a dict with role and content, not {item!r:.80}"
+            f"a message must be a string, a Message or a dict with role and content, not {described(item)}"
         )
     message = _from_mapping(item)
     if not message.id:
@@ -119,7 +131,7 @@ def _core_part(part: Any) -> Part:
     if isinstance(part, Part):
         return part
     if not is_mapping(part):
-        raise UsageError(f"a content part must be a dict with a type, not {part!r:.80}")
+        raise UsageError(f"a content part must be a dict with a type, not {described(part)}")
     options = part.get("providerOptions") or part.get("providerMetadata")
     match part.get("type"):
         case "text" if isinstance(part.get("text"), str):
@@ -168,7 +180,7 @@ def _from_ui(item: Mapping[str, Any]) -> Message:
 def _ui_part(part: Any) -> Part:
     """A part of a UI message (the form chat clients keep)."""
     if not is_mapping(part) or not isinstance(part.get("type"), str):
-        raise UsageError(f"a UI message's part must be an object with a type, not {part!r:.80}")
+        raise UsageError(f"a UI message's part must be an object with a type, not {described(part)}")
     kind: str = part["type"]
     if kind == "dynamic-tool" or (kind.startswith("tool-") and kind not in ("tool-invocation", "tool-call")):
         return _ui_tool_part(
@@ -223,7 +235,7 @@ def _join_results(messages: list[Message], item: Mapping[str, Any]) -> None:
         raise UsageError("a tool message's content must be a list of tool-result parts")
     for part in content:
         if not is_mapping(part) or part.get("type") != "tool-result":
-            raise UsageError(f"a tool message holds tool-result parts only, not {part!r:.80}")
+            raise UsageError(f"a tool message holds tool-result parts only, not {described(part)}")
         call = _open_call(messages, str(part.get("toolCallId") or ""))
         if call is None:
             raise UsageError(f"the tool result for {part.get('toolCallId')!r} has no tool call before it")

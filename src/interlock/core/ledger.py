@@ -257,12 +257,7 @@ class Ledger:
         for entry in self.entries:
             if entry.source == "response":
                 parts = entry.message.content.parts
-                parts[:] = [
-                    p
-                    for p in parts
-                    if isinstance(p, ToolInvocationPart) and p.state in ("result", "output-error")
-                ]
-                parts[:] = _with_borders(parts)
+                parts[:] = _with_borders([part for part in parts if _is_answered_call(part)])
                 entry.remember()
         self.entries = [e for e in self.entries if e.source != "response" or e.message.content.parts]
 

@@ -181,6 +181,7 @@ async def close_step(run: Run, attempt: Attempt) -> None:
         )
     )
     attempt.accepted = True
+    run.delivery.close_step()
 
 
 # ------------------------------------------------------------------------------------------------- aborts and retries

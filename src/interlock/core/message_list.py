@@ -12,7 +12,7 @@ from interlock.core.jsonable import jsonable
 from interlock.core.ledger import Entry, Ledger, MessageSource
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.prompt import build_messages
-from interlock.core.shapes import is_mapping
+from interlock.core.shapes import described, is_mapping
 
 SOURCES: tuple[MessageSource, ...] = ("input", "response", "memory", "context")
 
@@ -107,14 +107,18 @@ class MessageList:
         """
         if source not in SOURCES:
             raise UsageError(f"MessageList.add: unknown source {source!r}; it is one of {', '.join(SOURCES)}")
+        self.place(given_messages(messages, new_id=self._ledger.new_id), source)
+        return self
+
+    def place(self, messages: Iterable[Message], source: MessageSource) -> None:
+        """Add messages that are known to be messages; see :meth:`add`."""
         self._ledger.sync()
-        for message in given_messages(messages, new_id=self._ledger.new_id):
+        for message in messages:
             if message.role == "system":
                 self.add_system(message.text)
             else:
                 self._put(message, source)
         self._ledger.settle()
-        return self
 
     def _put(self, message: Message, source: MessageSource) -> None:
         if message.created_at is None:
@@ -248,6 +252,6 @@ def system_messages(given: Any, *, tag: str | None, where: str) -> list[SystemMe
             item.text if isinstance(item, Message) else item.get("content") if is_mapping(item) else item
         )
         if not isinstance(text, str):
-            raise UsageError(f"{where}: a system message is a text, not {item!r:.80}")
+            raise UsageError(f"{where}: a system message is a text, not {described(item)}")
         made.append(SystemMessage(content=text, tag=tag))
     return made

@@ -8,7 +8,7 @@ overridden hooks are ever called. Subclass the lane you need and a type checker 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from interlock.core.chunks import Chunk, ToolResult
 from interlock.core.messages import Message
@@ -45,6 +45,13 @@ class ProcessorViolation(Record, kw_only=True):
     detail: Any = None
 
 
+class _IdAsName:
+    """The name of a processor that gives none. No data descriptor: a class or an object may set its own."""
+
+    def __get__(self, processor: BaseProcessor | None, owner: type[BaseProcessor]) -> str:
+        return owner.id if processor is None else processor.id
+
+
 class BaseProcessor:
     """What processors of every lane have.
 
@@ -55,13 +62,14 @@ class BaseProcessor:
         processor_index: its place in the combined list; set by the runtime.
         process_data_parts: whether process_output_stream gets ``data-*`` chunks too.
         process_tool_errors: whether process_tool_result gets failed calls too.
-        observes: a process_output_step that only looks; text need not wait for it (release policy ``auto``).
+        observes: its hooks only look (or add), they judge nothing: text need not wait for its process_output_step
+            (release policy ``auto``), and input need not have passed its process_input to be kept.
         on_error: ``"closed"``: an exception in a hook ends the run. ``"open"``: it becomes a violation and the
             hook's return counts as unchanged.
     """
 
     id: str = ""
-    name: str | None = None
+    name: str = cast(str, _IdAsName())
     description: str | None = None
     processor_index: int | None = None
     process_data_parts: bool = False

@@ -113,7 +113,7 @@ class Run:
         self.alert = False
         self.cancelled = False
         self.failed_in_hook = False
-        self.input_passed = False
+        self.input_passed = all(call.processor.observes for call in pipeline.calls["process_input"])
         self.outcome: RunOutcome | None = None
         self.stage = "process_input"
         self.base_system: list[SystemMessage] = []

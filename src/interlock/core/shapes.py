@@ -24,3 +24,18 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     """Whether it is a list or a tuple."""
     return isinstance(value, list | tuple)
+
+
+def described(value: object) -> str:
+    """What a value is, for an error's text: its kind and its keys, never its content, which may be secret."""
+    if is_mapping(value):
+        kind = value.get("type", value.get("role"))
+        keys = ", ".join(str(key) for key in value)
+        return (
+            f"a dict of {kind!r} with the keys {keys}"
+            if isinstance(kind, str)
+            else f"a dict with the keys {keys}"
+        )
+    if value is None:
+        return "None"
+    return f"a value of type {type(value).__name__}"

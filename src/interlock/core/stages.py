@@ -239,6 +239,11 @@ async def process_tool_result(run: Run, result: ToolResult) -> ToolResult:
         returned = await run.invoke(call, result)
         result = _taken_result(run, call, result, returned, shown)
         run.ledger.settle()
+    part = run.ledger.find_call(result.tool_call_id)
+    if (
+        part is not None
+    ):  # written before its chunk passes the chain: dropping that hides it from the client only
+        _write_result(part, result.result, is_error=bool(result.is_error))
     return result
 
 

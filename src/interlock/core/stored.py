@@ -23,7 +23,7 @@ from interlock.core.messages import (
     TextPart,
     ToolInvocationPart,
 )
-from interlock.core.shapes import is_mapping
+from interlock.core.shapes import described, is_mapping
 
 Row: TypeAlias = dict[str, Any]
 
@@ -140,7 +140,7 @@ def part_from_row(row: Any) -> Part:
         UsageError: something that is no object with a type.
     """
     if not is_mapping(row) or not isinstance(row.get("type"), str):
-        raise UsageError(f"a message part must be an object with a type, not {row!r:.80}")
+        raise UsageError(f"a message part must be an object with a type, not {described(row)}")
     metadata = row.get("providerMetadata")
     kind: str = row["type"]
     if kind == "text" and isinstance(row.get("text"), str):

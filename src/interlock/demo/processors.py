@@ -21,7 +21,7 @@ from interlock import (
     StepInput,
 )
 from interlock.chunks import Chunk, StepStart, TextDelta, TextEnd, ToolResult
-from interlock.core.messages import TextPart
+from interlock.messages import TextPart
 
 PERSONAL = {
     "EMAIL": re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),

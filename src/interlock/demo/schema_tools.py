@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from interlock import LanguageModel, ModelRequest
 from interlock.chunks import Chunk, Finish, TextDelta, ToolCall
-from interlock.core.model import Prompt, PromptMessage, PromptText, PromptToolResult, ToolSpec
+from interlock.prompt import Prompt, PromptMessage, PromptText, PromptToolResult, ToolSpec
 
 
 class SchemaTools:

@@ -86,8 +86,10 @@ class Screen:
     def result(self, result: RunResult, *, seconds: float) -> None:
         """A run is over."""
         # under other policies than "live" nobody saw the answers that were sent back, nor hears of it on the way
-        for trip in [step.tripwire for step in result.steps if step.tripwire and step.tripwire.retry][self._sent_back :]:
-            self._did("process_output_step", trip.processor_id, f"had an answer sent back, unseen: {trip.reason}", "yellow")
+        sent_back = [step.tripwire for step in result.steps if step.tripwire and step.tripwire.retry]
+        for trip in sent_back[self._sent_back :]:
+            did = f"had an answer sent back, unseen: {trip.reason}"
+            self._did("process_output_step", trip.processor_id, did, "yellow")
         calls = len([step for step in result.steps if step.usage.total_tokens])
         summary = f"{result.finish_reason}; model calls: {calls}; tokens: {result.usage.total_tokens}; {seconds:.1f} s"
         self._labelled("end", summary, style="dim")

@@ -18,6 +18,7 @@ class MessageHistory(InputProcessor):
     """
 
     id = "message-history"
+    observes = True
 
     def __init__(self, store: Store, last_messages: int | None = 20) -> None:
         self.store = store
