@@ -108,7 +108,8 @@ def _marked_unfinished(run: Run, messages: list[Message]) -> list[Message]:
     saved = list(messages)
     tail = run.ledger.own_tail()
     if text and tail is not None:
-        parts = [*tail.message.content.parts, StepStartPart(), TextPart(text=text)]
+        border = [StepStartPart()] if tail.last_step >= 0 else []
+        parts = [*tail.message.content.parts, *border, TextPart(text=text)]
         saved[-1] = tail.message.replace(content=tail.message.content.replace(parts=parts))
     elif text:
         answer = Content(parts=[TextPart(text=text)])

@@ -8,46 +8,17 @@ cancellation what is held never leaves.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
 
-from interlock.core.chunks import (
-    Chunk,
-    DataChunk,
-    File,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    Source,
-    Start,
-    StepFinish,
-    StepStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
-    ToolError,
-    ToolInputDelta,
-    ToolInputEnd,
-    ToolInputStart,
-    ToolResult,
-)
+from interlock.core.chunks import Chunk, Start, StepFinish, StepStart, TextDelta
 from interlock.core.ledger import Ledger
-from interlock.core.messages import (
-    DataPart,
-    FilePart,
-    Mark,
-    Part,
-    ReasoningPart,
-    SourcePart,
-    TextPart,
-    ToolInvocationPart,
-)
+from interlock.core.messages import Mark
+from interlock.core.rewriting import Held, as_they_stand
 
 Sink: TypeAlias = Callable[[Chunk], Awaitable[object] | None]
 """Takes a chunk for the client at once; what it returns is awaited before the next one: room in the buffer."""
 ReleasePolicy: TypeAlias = Literal["live", "step", "run"]
-Held: TypeAlias = tuple[Chunk, Mark | None]
 
 
 class Delivery:
@@ -209,154 +180,5 @@ class Delivery:
     async def _release(self) -> None:
         held, self._held, self.first_held = self._held or [], None, None
         self._ledger.sync()
-        for chunk in _as_they_stand(held, self._ledger, self._sent):
+        for chunk in as_they_stand(held, self._ledger.response_parts(), self._sent, self._ledger.step):
             await self._out(self._renewed(chunk) if isinstance(chunk, StepFinish) else chunk)
-
-
-def _as_they_stand(held: list[Held], ledger: Ledger, sent: set[Mark]) -> Iterator[Chunk]:
-    """The held chunks as the messages now have them."""
-    parts = {part.mark: part for part in ledger.response_parts() if part.mark is not None}
-    known = {mark for _, mark in held if mark is not None}
-    steps = {mark.step for mark in known}
-    added = _added_parts(parts, known | sent, steps)
-    last_use = {mark: index for index, (_, mark) in enumerate(held)}
-    originals = _original_texts(held)
-    inputs = {part.tool_call_id: part for part in parts.values() if isinstance(part, ToolInvocationPart)}
-    calls = {chunk.tool_call_id: chunk for chunk, _ in held if isinstance(chunk, ToolCall)}
-    rewritten: set[Any] = set()
-    front = added.pop(None, [])
-    for index, (chunk, mark) in enumerate(held):
-        if front and mark is not None:
-            for part in front:
-                yield from _new_block(part)
-            front = []
-        if isinstance(chunk, ToolInputStart | ToolInputDelta | ToolInputEnd):
-            yield from _input_chunk(chunk, inputs, calls, rewritten)
-        elif mark is None:
-            yield chunk
-        elif (part := parts.get(mark)) is not None:
-            yield from _part_chunk(chunk, part, originals.get(mark, ""), rewritten)
-        if mark is not None and last_use[mark] == index:
-            for part in added.pop(mark, ()):
-                yield from _new_block(part)
-    for rest in (front, *added.values()):
-        for part in rest:
-            yield from _new_block(part)
-
-
-def _added_parts(parts: dict[Mark, Part], known: set[Mark], steps: set[int]) -> dict[Mark | None, list[Part]]:
-    """Parts that hooks added to the held steps, under the mark of the known part they stand behind."""
-    added: dict[Mark | None, list[Part]] = {}
-    behind: Mark | None = None
-    for mark, part in parts.items():
-        if mark in known:
-            behind = mark
-        elif mark.step in steps:
-            added.setdefault(behind, []).append(part)
-    return added
-
-
-def _original_texts(held: list[Held]) -> dict[Mark, str]:
-    pieces: dict[Mark, list[str]] = {}
-    for chunk, mark in held:
-        if mark is not None and isinstance(chunk, TextDelta | ReasoningDelta):
-            pieces.setdefault(mark, []).append(chunk.text)
-    return {mark: "".join(texts) for mark, texts in pieces.items()}
-
-
-def _part_chunk(chunk: Chunk, part: Part, original: str, rewritten: set[Any]) -> Iterator[Chunk]:
-    match chunk, part:
-        case ((TextDelta() | ReasoningDelta()), (TextPart() | ReasoningPart())):
-            if part.text == original:
-                yield chunk
-            elif part.mark not in rewritten:
-                rewritten.add(part.mark)
-                yield chunk.replace(text=part.text)
-        case ((TextStart() | ReasoningStart()), (TextPart() | ReasoningPart())):
-            yield chunk
-        case ((TextEnd() | ReasoningEnd()), (TextPart() | ReasoningPart())):
-            if not original and part.text and part.mark not in rewritten:
-                rewritten.add(part.mark)
-                delta = TextDelta if isinstance(chunk, TextEnd) else ReasoningDelta
-                yield delta(id=chunk.id, text=part.text)
-            yield chunk
-        case ToolCall(), ToolInvocationPart():
-            yield chunk if chunk.args == part.args else chunk.replace(args=part.args)
-        case ToolResult(), ToolInvocationPart():
-            yield (
-                chunk if chunk.result == part.result or chunk.is_error else chunk.replace(result=part.result)
-            )
-        case ToolError(), ToolInvocationPart():
-            yield chunk if chunk.error == part.error_text else chunk.replace(error=part.error_text or "")
-        case (Source(), SourcePart()) | (File(), FilePart()):
-            yield from _new_block(part)
-        case _:
-            yield from _new_block(part)
-
-
-def _input_chunk(
-    chunk: ToolInputStart | ToolInputDelta | ToolInputEnd,
-    inputs: dict[str, ToolInvocationPart],
-    calls: dict[str, ToolCall],
-    rewritten: set[Any],
-) -> Iterator[Chunk]:
-    """Streamed arguments of a call that is still made; of changed arguments nothing but the accepted call goes out."""
-    part, call = inputs.get(chunk.tool_call_id), calls.get(chunk.tool_call_id)
-    if part is None or call is None:
-        return
-    if part.args == call.args or not isinstance(chunk, ToolInputDelta):
-        yield chunk
-    elif chunk.tool_call_id not in rewritten:
-        rewritten.add(chunk.tool_call_id)
-        yield chunk.replace(args_text=_json(part.args))
-
-
-def _json(value: Any) -> str:
-    from msgspec import json
-
-    return json.encode(value).decode()
-
-
-def _new_block(part: Part) -> Iterator[Chunk]:
-    """The chunks that bring a part to the client whole."""
-    serial = part.mark.serial if part.mark else 0
-    match part:
-        case TextPart(type="text"):
-            block = part.id or f"added-{serial}"
-            yield TextStart(id=block)
-            yield TextDelta(id=block, text=part.text)
-            yield TextEnd(id=block)
-        case ReasoningPart(type="reasoning"):
-            block = part.id or f"added-{serial}"
-            yield ReasoningStart(id=block)
-            yield ReasoningDelta(id=block, text=part.text)
-            yield ReasoningEnd(id=block)
-        case ToolInvocationPart():
-            yield ToolCall(
-                tool_call_id=part.tool_call_id,
-                tool_name=part.tool_name,
-                args=part.args,
-                provider_executed=part.provider_executed,
-            )
-        case SourcePart():
-            yield source_chunk(part)
-        case FilePart():
-            yield File(mime_type=part.mime_type, data=part.data, provider_metadata=part.provider_metadata)
-        case DataPart():
-            yield DataChunk(type=part.type, data=part.data, id=part.id)
-        case _:
-            return
-
-
-def source_chunk(part: SourcePart) -> Source:
-    """A source part as a chunk."""
-    fields = part.source
-    return Source(
-        id=str(fields.get("id") or ""),
-        source_type=str(fields.get("sourceType") or "url"),
-        url=fields.get("url"),
-        title=fields.get("title"),
-        media_type=fields.get("mimeType"),
-        filename=fields.get("filename"),
-        provider_metadata=part.provider_metadata,
-    )

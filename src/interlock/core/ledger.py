@@ -88,9 +88,9 @@ class Ledger:
         return [e.message for e in self.entries if not sources or e.source in sources]
 
     def response_parts(self, step: int | None = None) -> Iterator[Part]:
-        """The response's parts in order, of one step or of all."""
+        """The answer's parts in order, of one step or of all; a message of another role is no answer."""
         for entry in self.entries:
-            if entry.source == "response":
+            if entry.source == "response" and entry.message.role == "assistant":
                 for part in entry.message.content.parts:
                     if step is None or (part.mark is not None and part.mark.step == step):
                         yield part
@@ -194,7 +194,7 @@ class Ledger:
             if part.mark is None and index < len(entry.marks) and entry.marks[index] not in present:
                 part.mark = entry.marks[index]
             elif part.mark is None or part.mark in seen:
-                step = part.mark.step if part.mark else self.step
+                step = part.mark.step if part.mark else max(self.step, 0)
                 self._serial += 1
                 part.mark = Mark(step, self._serial)
             if part.mark is not None:

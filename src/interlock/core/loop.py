@@ -102,6 +102,7 @@ async def call_model(run: Run, attempt: Attempt) -> bool:
 async def call_tools(run: Run, attempt: Attempt) -> None:
     """Run the calls the message list now holds, then take their results in call order (R1.2g, R4.7)."""
     calls = run.own_calls(attempt)
+    attempt.continues = bool(calls) and attempt.number + 1 < run.options.max_steps
     if not calls:
         return
     outcomes = await run_tools(run, attempt, [part for part in calls if part.state == "call"])
@@ -164,7 +165,6 @@ def result_of(part: ToolInvocationPart, outcome: ToolDone | None) -> ToolResult:
 
 async def close_step(run: Run, attempt: Attempt) -> None:
     """The step is accepted when its step-finish has passed (R1.4)."""
-    attempt.continues = attempt.number + 1 < run.options.max_steps and bool(run.own_calls(attempt))
     run.message_list.clear_system(FEEDBACK)
     run.stage = "process_output_stream"
     steps = run.all_steps()

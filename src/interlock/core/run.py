@@ -12,7 +12,7 @@ from interlock.core.attempt import Attempt
 from interlock.core.chain import Chain
 from interlock.core.chunks import DataChunk, File, StepFinish, ToolCall, ToolResult, TripWireInfo, Usage
 from interlock.core.context import HookContext, Latch
-from interlock.core.delivery import Delivery, ReleasePolicy, Sink, source_chunk
+from interlock.core.delivery import Delivery, ReleasePolicy, Sink
 from interlock.core.errors import TripWire
 from interlock.core.ledger import Ledger
 from interlock.core.message_list import MessageList
@@ -31,6 +31,7 @@ from interlock.core.processor import BaseProcessor, ProcessorViolation
 from interlock.core.record import FrozenRecord, Record
 from interlock.core.request_context import RequestContext
 from interlock.core.result import RunOutcome, RunResult, Turn
+from interlock.core.rewriting import source_chunk
 from interlock.core.step import StepInput, StepRecord
 from interlock.core.tool import Tool
 from interlock.core.transcript import Transcript
