@@ -310,6 +310,7 @@ class _Call:
 
     async def run(self, sink: Sink | None, ending: Ending) -> RunResult:
         """Do the run; ``ending`` learns the result even if it is cancelled."""
+        ending.begun = True
         agent = self.agent
         pipeline = await agent.pipeline(self)
         self.options.release = agent.policy(self.release, pipeline)

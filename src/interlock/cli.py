@@ -61,7 +61,8 @@ def demo(
 @contextmanager
 def running_model(screen: Screen) -> Generator[LanguageModel]:
     """The local model, running; stopped again at the end."""
-    server = LocalServer(n_ctx=2048, n_parallel=1)
+    # one thread: two that have to wait for each other on a busy machine are ten times slower
+    server = LocalServer(n_ctx=2048, n_parallel=1, threads=1)
     with screen.working(
         "Starting the local model", "SmolLM2-135M runs on this machine: real, tiny, often wrong."
     ):

@@ -24,11 +24,18 @@ LOW_MARK = 8
 
 
 class Ending:
-    """What is known of the end, beside the task's own return: the result of a cancelled run, an early cancel."""
+    """What is known of a run beside its task's own return.
 
-    __slots__ = ("cancelled_early", "result")
+    Attributes:
+        begun: its first line has run; a task that is cancelled before could not clean up.
+        cancelled_early: it was cancelled before that; the run ends at once, in good order.
+        result: also of a cancelled run.
+    """
+
+    __slots__ = ("begun", "cancelled_early", "result")
 
     def __init__(self) -> None:
+        self.begun = False
         self.cancelled_early = False
         self.result: RunResult | None = None
 
@@ -190,21 +197,23 @@ class RunStream:
 
         Chunks already on their way can still be read; the last one is ``abort``.
         """
-        self._ending.cancelled_early = self._task is None
         await self._stop(self._begin())
 
     async def _stop(self, task: asyncio.Task[RunResult]) -> None:
+        if not self._ending.begun:
+            self._ending.cancelled_early = True
+        elif not task.done():
+            task.cancel()  # first of all: an open channel alone would let the run go on
         self._channel.close()
         if not task.done():
-            await asyncio.sleep(0)  # a task that never began could not clean up
-            task.cancel()
             await asyncio.wait([task])
 
     async def _leave(self) -> None:
         task = self._task
         if task is not None and not task.done():
-            self._channel.drain()
+            self._channel.draining = True
             await self._stop(task)
+            self._channel.drain()
         if task is not None and not task.cancelled():
             task.exception()  # an error nobody asked for is no warning of the event loop
 

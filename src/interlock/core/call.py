@@ -78,6 +78,8 @@ async def read_response(run: Run, attempt: Attempt, answer: Prompt | list[Chunk]
             if run.alert:
                 await run.heed()
             if not attempt.opened:
+                if type(chunk) is Finish:
+                    note_finish(run, attempt, chunk)  # paid for, even if somebody objects to the step-start
                 await open_step(run, attempt, chunk)
             if type(chunk) in _DELTAS:
                 if keep is not None:
@@ -194,7 +196,9 @@ def note_response(attempt: Attempt, chunk: ResponseMetadata) -> None:
 
 
 def note_finish(run: Run, attempt: Attempt, chunk: Finish) -> None:
-    """The response is paid for, whatever processors make of it: it is counted at once (R5.3)."""
+    """The response is paid for, whatever processors make of it: it is counted at once, and once (R5.3)."""
+    if attempt.finish is not None:
+        return
     usage = Usage() if attempt.from_cache or chunk.usage is None else chunk.usage
     if usage.total_tokens == 0:
         usage = usage.replace(total_tokens=usage.input_tokens + usage.output_tokens)

@@ -12,7 +12,17 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from interlock.core.chunks import Chunk, DataChunk
+from interlock.core.chunks import (
+    Abort,
+    Chunk,
+    DataChunk,
+    ErrorChunk,
+    Finish,
+    Start,
+    StepFinish,
+    StepStart,
+    TripWireChunk,
+)
 from interlock.core.pipeline import HookCall, holds
 from interlock.core.returns import wrong_return
 from interlock.core.shapes import is_sequence
@@ -20,6 +30,10 @@ from interlock.core.shapes import is_sequence
 if TYPE_CHECKING:
     from interlock.core.context import HookContext
     from interlock.core.run import Run
+
+FRAME = frozenset({Start, StepStart, StepFinish, Finish, ErrorChunk, TripWireChunk, Abort})
+"""Chunks that tell of a run's course. A hook may change or drop those it sees, but never make one."""
+_SPECIAL = FRAME | {DataChunk}
 
 StreamFunction: TypeAlias = Callable[[Any, Any], Any]
 
@@ -82,7 +96,7 @@ class Chain:
                 await run.heed()
             if returned is chunk:
                 continue
-            if not isinstance(returned, Chunk) or type(returned) is DataChunk:
+            if not isinstance(returned, Chunk) or type(returned) in _SPECIAL:
                 await self._feed_several(hook, chunk, returned)
                 return
             chunk = _adopted(returned, chunk)
@@ -128,6 +142,10 @@ class Chain:
         pieces: Any = [] if returned is None else [returned] if isinstance(returned, Chunk) else returned
         if not is_sequence(pieces) or not all(isinstance(piece, Chunk) for piece in pieces):
             raise self.run.blame(hook.call, wrong_return(hook.call, returned))
+        for piece in pieces:
+            if type(piece) in FRAME and type(piece) is not type(chunk):
+                why = f"in place of a {chunk.type} chunk: a run's {piece.type} is the runtime's to send"
+                raise self.run.blame(hook.call, wrong_return(hook.call, piece, why))
         if not pieces:
             hook.dropped += 1
         for piece in pieces:

@@ -57,8 +57,9 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
 def _decide(run: Run, error: BaseException | None) -> RunOutcome:
     """What the end means for the messages (R5.3 to R5.5), and the result that follows."""
     if error is None:
-        run.transcript.flush_early()
-        kind = "tripwire" if run.blocked else "finished"
+        if run.blocked is None:
+            run.transcript.flush_early()
+        kind = "finished" if run.blocked is None else "tripwire"
         return RunOutcome(kind=kind, result=run.result())
     run.delivery.drop_held()
     attempt = run.attempt

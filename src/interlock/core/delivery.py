@@ -39,13 +39,13 @@ class Delivery:
     __slots__ = (
         "_held",
         "_ledger",
-        "_renewed",
         "_sent",
         "_sink",
         "_step_from",
         "first_held",
         "policy",
         "released",
+        "renewed",
         "started",
         "step_start_sent",
     )  # fmt: skip
@@ -65,7 +65,7 @@ class Delivery:
         self.started = False
         self._sink = sink
         self._ledger = ledger
-        self._renewed = renewed
+        self.renewed = renewed
         self._held: list[Held] | None = None
         self._sent: set[Mark] = set()
 
@@ -81,6 +81,8 @@ class Delivery:
         Returns:
             What has to be awaited before the next chunk, if anything.
         """
+        if type(chunk) is StepFinish and chunk.finish_reason == "retry" and not self.step_start_sent:
+            return None  # the client has not seen the attempt that it withdraws
         if self._held is not None:
             return self._hold(chunk, mark)
         if type(chunk) is TextDelta:
@@ -91,8 +93,6 @@ class Delivery:
 
     def _hold(self, chunk: Chunk, mark: Mark | None) -> None:
         assert self._held is not None
-        if type(chunk) is StepFinish and chunk.finish_reason == "retry":
-            return  # the client has not seen the attempt that it withdraws
         self._held.append((chunk, mark))
         if mark is not None and self.first_held is None:
             self.first_held = mark
@@ -181,4 +181,4 @@ class Delivery:
         held, self._held, self.first_held = self._held or [], None, None
         self._ledger.sync()
         for chunk in as_they_stand(held, self._ledger.response_parts(), self._sent, self._ledger.step):
-            await self._out(self._renewed(chunk) if isinstance(chunk, StepFinish) else chunk)
+            await self._out(self.renewed(chunk) if isinstance(chunk, StepFinish) else chunk)

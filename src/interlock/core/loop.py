@@ -209,7 +209,7 @@ async def take_again(run: Run) -> Phase | None:
     attempt = run.attempt
     assert attempt is not None and attempt.tripwire is not None
     feedback = (
-        f"Your last answer was not accepted, and nobody has seen it. The reason: {attempt.tripwire.reason}\n"
+        f"Your last answer was not accepted. The reason: {attempt.tripwire.reason}\n"
         "Answer again and take this into account."
     )
     run.message_list.add_system(feedback, tag=FEEDBACK)
@@ -241,6 +241,7 @@ async def withdraw(run: Run, attempt: Attempt, feedback: str | None = None) -> N
                 tripwire=attempt.tripwire,
             )
         )
+        run.transcript.forget_step(attempt.number)  # what hooks added to that chunk is withdrawn with it
 
 
 def block(run: Run, trip: TripWire) -> None:

@@ -149,15 +149,22 @@ def well_formed(prompt: Sequence[PromptMessage]) -> Prompt:
     for index, message in enumerate(prompt):
         if message.role == "tool":
             continue  # results are put after the calls they answer
-        if message.role != "assistant" or isinstance(message.content, str):
-            if message.content:
-                repaired.append(message)
-            continue
-        repaired.extend(_paired(message, prompt[index + 1 :]))
+        if message.role == "assistant" and not isinstance(message.content, str):
+            repaired.extend(_paired(message, prompt[index + 1 :]))
+        elif (kept := _without_calls(message)).content:
+            repaired.append(kept)
     first = next((i for i, message in enumerate(repaired) if message.role != "system"), None)
     if first is not None and repaired[first].role == "assistant":
         repaired.insert(first, OPENING)
     return tuple(repaired)
+
+
+def _without_calls(message: PromptMessage) -> PromptMessage:
+    """A message of any other role: calls and results have no place in it."""
+    if isinstance(message.content, str):
+        return message
+    kept = tuple(p for p in message.content if not isinstance(p, PromptToolCall | PromptToolResult))
+    return message if kept == message.content else message.replace(content=kept)
 
 
 def _paired(message: PromptMessage, following: Sequence[PromptMessage]) -> list[PromptMessage]:

@@ -22,6 +22,7 @@ from interlock.core.chunks import (
     ReasoningEnd,
     ReasoningStart,
     Source,
+    StepFinish,
     StepStart,
     TextDelta,
     TextEnd,
@@ -79,8 +80,11 @@ class Transcript:
         self.clean: list[Chunk] | None = [] if keep_clean else None
         self._texts: dict[str, Block] = {}
         self._reasonings: dict[str, Block] = {}
+        self._last_text: Block | None = None
         self._tool_inputs: dict[str, str] = {}
         self._early: list[DataPart] = []
+        self._response_over = False
+        self._late = False
         ledger.before_read = self.sync
 
     def take(self, chunk: Chunk) -> Awaitable[object] | None:
@@ -92,7 +96,7 @@ class Transcript:
         """
         if type(chunk) is TextDelta:
             block = self._texts.get(chunk.id)
-            if block is not None:
+            if block is not None and block is self._last_text:
                 block.pieces.append(chunk.text)
                 if chunk.provider_metadata is not None:
                     _merge(block.part, chunk.provider_metadata)
@@ -165,10 +169,22 @@ class Transcript:
         block = blocks.get(chunk.id)
         if block is None:
             block = await self._opened(chunk, blocks)
+        if blocks is self._texts:
+            block = await self._in_order(block, chunk.id)
         block.pieces.append(chunk.text)
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
         await self._passed(chunk, block.mark)
+
+    async def _in_order(self, block: Block, block_id: str) -> Block:
+        """The block, reopened as a new one if a later one has got text meanwhile: the client reads in this order."""
+        last = self._last_text
+        if last is not None and last is not block and last.mark.serial > block.mark.serial:
+            await self._take(TextEnd(id=block_id))
+            await self._take(TextStart(id=block_id))
+            block = self._texts[block_id]
+        self._last_text = block
+        return block
 
     async def _end(self, chunk: TextEnd | ReasoningEnd) -> None:
         blocks = self._texts if isinstance(chunk, TextEnd) else self._reasonings
@@ -271,6 +287,14 @@ class Transcript:
             self._early.append(part)
         self.delivery.note_sent(part.mark)
 
+    async def _step_finish(self, chunk: StepFinish) -> None:
+        """The step's end closes what is open, and tells the text that hooks added after the response, too."""
+        await self.close_blocks()
+        if self._late and chunk.finish_reason != "retry":
+            self.ledger.drop_empty_blocks()
+            chunk = self.delivery.renewed(chunk)
+        await self._passed(chunk, None)
+
     async def _finish(self, chunk: Finish) -> None:
         if self.clean is not None:
             self.clean.append(Finish(finish_reason=chunk.finish_reason))
@@ -278,6 +302,7 @@ class Transcript:
     def append(self, part: Part) -> None:
         """Add a part to the answer, after the data that was sent before it began."""
         self.flush_early()
+        self._late = self._late or self._response_over
         self.ledger.append_part(part)
 
     def flush_early(self) -> None:
@@ -301,14 +326,17 @@ class Transcript:
             await self._take(chunk)
 
     def step_complete(self) -> None:
-        """The step's stream is over: drop blocks that stayed empty, mark what hooks added."""
+        """The response is over: drop blocks that stayed empty, mark what hooks added."""
+        self._response_over = True
         self.sync()
+        self.flush_early()
         self.ledger.drop_empty_blocks()
         self.ledger.settle()
 
     def forget_step(self, step: int) -> None:
         """The step's attempt is withdrawn."""
         self._texts.clear()
+        self._last_text = None
         self._reasonings.clear()
         self._tool_inputs.clear()
         self._early = [part for part in self._early if part.mark is None or part.mark.step != step]
@@ -317,6 +345,7 @@ class Transcript:
 
     def restart(self) -> None:
         """A new response begins."""
+        self._response_over = self._late = False
         if self.clean is not None:
             self.clean = []
 
@@ -363,5 +392,6 @@ _TAKERS: dict[type[Chunk], Taker] = {
     Source: _T._source,  # pyright: ignore[reportPrivateUsage]
     File: _T._file,  # pyright: ignore[reportPrivateUsage]
     DataChunk: _T._data,  # pyright: ignore[reportPrivateUsage]
+    StepFinish: _T._step_finish,  # pyright: ignore[reportPrivateUsage]
     Finish: _T._finish,  # pyright: ignore[reportPrivateUsage]
 }

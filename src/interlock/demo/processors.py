@@ -83,7 +83,12 @@ class OfferTools(InputProcessor):
         """Change the tool choice of this step only."""
         if ctx.steps or not any(ORDER.search(message.text) for message in step.messages):
             return StepChange(tool_choice="none")
-        tell(ctx, "process_input_step", self.id, f"the question names an order: offered {', '.join(step.tools)}")
+        tell(
+            ctx,
+            "process_input_step",
+            self.id,
+            f"the question names an order: offered {', '.join(step.tools)}",
+        )
         return StepChange(tool_choice="required")
 
 
@@ -133,7 +138,9 @@ class PlainWords(OutputProcessor):
             if new is None:
                 return word
             new = new.capitalize() if word[0].isupper() and new.islower() else new
-            came = "".join(f"|{letter}" if i in cuts else letter for i, letter in enumerate(word, found.start()))
+            came = "".join(
+                f"|{letter}" if i in cuts else letter for i, letter in enumerate(word, found.start())
+            )
             tell(ctx, "process_output_stream", self.id, "rewrote", came.removeprefix("|"), new)
             return new
 
@@ -162,7 +169,12 @@ class CompleteAnswer(OutputProcessor):
         if ctx.retry_count < self.retries:
             ctx.abort(problem, retry=True)
         ctx.violation(problem)
-        tell(ctx, "process_output_step", self.id, f"let it pass after {self.retries} retries, objecting: {problem}")
+        tell(
+            ctx,
+            "process_output_step",
+            self.id,
+            f"let it pass after {self.retries} retries, objecting: {problem}",
+        )
 
     def problem_of(self, text: str) -> str | None:
         """What is wrong with an answer, in words the model can follow."""
@@ -181,7 +193,9 @@ class CleanRecord(OutputProcessor):
     def process_tool_result(self, result: ToolResult, ctx: HookContext) -> ToolResult | None:
         """Mask personal data, and leave out fields that try to give the model orders."""
         record: dict[str, Any] = result.result
-        clean = {name: masked(str(value)) for name, value in record.items() if not INJECTION.search(str(value))}
+        clean = {
+            name: masked(str(value)) for name, value in record.items() if not INJECTION.search(str(value))
+        }
         if clean == record:
             return None
         did = f"cleaned the result of {result.tool_name}"

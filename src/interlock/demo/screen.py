@@ -74,7 +74,9 @@ class Screen:
                 self._labelled("result", in_words(result))
             case StepFinish(finish_reason="retry", tripwire=trip) if trip is not None:
                 self._sent_back += 1
-                self._did("process_output_step", trip.processor_id, f"sent the answer back: {trip.reason}", "yellow")
+                self._did(
+                    "process_output_step", trip.processor_id, f"sent the answer back: {trip.reason}", "yellow"
+                )
             case TripWireChunk(processor_id=processor, reason=reason, metadata=metadata):
                 self._end_text()
                 self._did("tripwire", processor, f"blocked: {reason}", "red")

@@ -60,7 +60,9 @@ def from_wire(obj: Any) -> Chunk:
         UsageError: something that is no chunk; the text says what was given.
     """
     if not is_mapping(obj) or not isinstance(obj.get("type"), str) or not obj["type"]:
-        raise UsageError(f"a chunk is an object with a type, such as {{'type': 'text-delta', ...}}, not {obj!r:.80}")
+        raise UsageError(
+            f"a chunk is an object with a type, such as {{'type': 'text-delta', ...}}, not {obj!r:.80}"
+        )
     kind: str = obj["type"]
     if kind.startswith("data-"):
         return built(DataChunk, {name: obj[name] for name in _DATA_KEYS if obj.get(name) is not None}, kind)

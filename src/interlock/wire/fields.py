@@ -87,7 +87,9 @@ def snake(name: str) -> str:
 
 def _keys_of(cls: type[Chunk | Usage | TripWireInfo]) -> tuple[tuple[str, str], ...]:
     """A class's fields with their keys, the block's id first as the reference has it."""
-    names = sorted((name for name in cls.__struct_fields__ if name not in _NOT_SENT), key=lambda name: name != "id")
+    names = sorted(
+        (name for name in cls.__struct_fields__ if name not in _NOT_SENT), key=lambda name: name != "id"
+    )
     return tuple((name, _SPECIAL_KEYS.get(name, camel(name))) for name in names)
 
 
@@ -234,4 +236,6 @@ def tripwire_from(form: Any, kind: str) -> TripWireInfo | None:
     """A tripwire from its form; None where there is none."""
     if not is_mapping(form):
         return None
-    return built(TripWireInfo, {name: form[key] for name, key in _TRIPWIRE if form.get(key) is not None}, kind)
+    return built(
+        TripWireInfo, {name: form[key] for name, key in _TRIPWIRE if form.get(key) is not None}, kind
+    )

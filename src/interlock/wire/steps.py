@@ -66,11 +66,18 @@ def _contents(step: StepRecord) -> Iterator[Json]:
     for file in step.files:
         inner = {"base64Data": file.data, "mediaType": file.mime_type, "type": "file"}
         form: Json = {"type": "file", "file": inner}
-        yield form if file.provider_metadata is None else {**form, "providerOptions": jsonable(file.provider_metadata)}
+        yield (
+            form
+            if file.provider_metadata is None
+            else {**form, "providerOptions": jsonable(file.provider_metadata)}
+        )
     for call in step.tool_calls:
         yield {"type": "tool-call", **_of_call(call)}
     for result in step.tool_results:
-        output = {"type": "text" if isinstance(result.result, str) else "json", "value": jsonable(result.result)}
+        output = {
+            "type": "text" if isinstance(result.result, str) else "json",
+            "value": jsonable(result.result),
+        }
         yield {"type": "tool-result", **_of_call(result), "output": output}
 
 
@@ -131,7 +138,11 @@ def _take_content(record: StepRecord, content: Mapping[str, Any], kind: str) -> 
             record.sources.append(built(Source, fields_of(Source, content), kind))
         case "file":
             inner = object_at(content, "file", kind)
-            file = {"data": inner.get("base64Data"), "mime_type": inner.get("mediaType"), "provider_metadata": options}
+            file = {
+                "data": inner.get("base64Data"),
+                "mime_type": inner.get("mediaType"),
+                "provider_metadata": options,
+            }
             record.files.append(built(File, file, kind))
         case "tool-call":
             call = {**content, "args": content.get("input"), "providerMetadata": options}
