@@ -54,7 +54,10 @@ async def _execute(job: ToolJob, run: Run, events: asyncio.Queue[ToolEvent]) -> 
     done: ToolDone
     try:
         done = ToolDone(tool_call_id=job.tool_call_id, value=await _call(job, context))
-    except Exception as problem:
+    except BaseException as problem:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # the run was stopped; anything else, a stray cancellation too, is the tool's own failure
         log.debug("tool %s raised %s", job.tool.name, type(problem).__name__)
         done = ToolDone(tool_call_id=job.tool_call_id, error=str(problem) or type(problem).__name__)
     finally:
@@ -64,6 +67,7 @@ async def _execute(job: ToolJob, run: Run, events: asyncio.Queue[ToolEvent]) -> 
 
 async def _call(job: ToolJob, context: ToolContext) -> Any:
     arguments = job.tool.bind(job.args, context)
+    job.entered = True
     if job.tool.is_async:
         return await job.tool.function(**arguments)
     return await asyncio.to_thread(job.tool.function, **arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from copy import deepcopy
 from typing import Any
 
 from interlock.core import stages
@@ -142,7 +143,7 @@ async def take_chunk(run: Run, attempt: Attempt, chunk: Chunk) -> None:
     if kind in _NOT_THE_MODELS:
         return
     if run.keeps_response and kind not in _NOT_KEPT:
-        attempt.raw.append(chunk.replace())
+        attempt.raw.append(deepcopy(chunk))  # a cache must not keep what a hook edits in place
     if kind in _STARTS:
         attempt.open_blocks[_STARTS[kind], chunk.id] = chunk  # type: ignore[attr-defined]
     elif kind in _STARTS.values():

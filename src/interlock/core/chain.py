@@ -6,10 +6,8 @@ for being awaitable, nothing is kept that no hook reads.
 
 from __future__ import annotations
 
-import dis
 import inspect
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from interlock.core.chunks import (
@@ -17,10 +15,8 @@ from interlock.core.chunks import (
     Chunk,
     DataChunk,
     ErrorChunk,
-    Finish,
+    ResponseMetadata,
     Start,
-    StepFinish,
-    StepStart,
     TripWireChunk,
 )
 from interlock.core.pipeline import HookCall, holds
@@ -31,9 +27,9 @@ if TYPE_CHECKING:
     from interlock.core.context import HookContext
     from interlock.core.run import Run
 
-FRAME = frozenset({Start, StepStart, StepFinish, Finish, ErrorChunk, TripWireChunk, Abort})
-"""Chunks that tell of a run's course. A hook may change or drop those it sees, but never make one."""
-_SPECIAL = FRAME | {DataChunk}
+FORGED = frozenset({Start, ResponseMetadata, ErrorChunk, TripWireChunk, Abort})
+"""Chunks that hooks never see: a hook that returns one would tell of a run's course what is not so."""
+_SPECIAL = FORGED | {DataChunk}
 
 StreamFunction: TypeAlias = Callable[[Any, Any], Any]
 
@@ -50,7 +46,7 @@ class StreamHook:
         self.function: StreamFunction = _conditional(call) if call.conditions else call.function
         self.is_async = call.is_async or bool(call.conditions)
         self.sees_data = call.processor.process_data_parts
-        self.parts = ctx.keep_stream_parts() if may_read_stream_parts(call.function) else None
+        self.parts = ctx.keep_stream_parts() if call.reads_parts else None
         self.dropped = 0
 
 
@@ -136,20 +132,29 @@ class Chain:
     async def _feed_several(self, hook: StreamHook, chunk: Chunk, returned: Any) -> None:
         """None drops the chunk, a list goes on as several; anything else is the processor's mistake."""
         if inspect.isawaitable(returned):
-            returned = await returned
-            if self.run.alert:
-                await self.run.heed()
+            returned = await self._awaited(hook, chunk, returned)
         pieces: Any = [] if returned is None else [returned] if isinstance(returned, Chunk) else returned
         if not is_sequence(pieces) or not all(isinstance(piece, Chunk) for piece in pieces):
             raise self.run.blame(hook.call, wrong_return(hook.call, returned))
         for piece in pieces:
-            if type(piece) in FRAME and type(piece) is not type(chunk):
+            if type(piece) in FORGED:
                 why = f"in place of a {chunk.type} chunk: a run's {piece.type} is the runtime's to send"
                 raise self.run.blame(hook.call, wrong_return(hook.call, piece, why))
         if not pieces:
             hook.dropped += 1
         for piece in pieces:
             await self.feed(_adopted(piece, chunk), hook.index + 1)
+
+    async def _awaited(self, hook: StreamHook, chunk: Chunk, returned: Awaitable[Any]) -> Any:
+        """What a plain hook's coroutine returns; the same care as for an async hook."""
+        try:
+            answer = await returned
+        except BaseException as problem:
+            await self.run.after_failure(hook.call, problem)
+            return chunk
+        if self.run.alert:
+            await self.run.heed()
+        return answer
 
     def silent_hook(self) -> str | None:
         """The id of a processor that dropped every chunk it saw: more likely a forgotten return than a wish.
@@ -168,32 +173,3 @@ def _adopted(returned: Chunk, original: Chunk) -> Chunk:
             if getattr(returned, name, None) == "" and getattr(original, name, None):
                 setattr(returned, name, getattr(original, name))
     return returned
-
-
-def may_read_stream_parts(function: Callable[..., Any]) -> bool:
-    """Whether a hook could look at ``ctx.stream_parts``; keeping them costs memory for the whole stream.
-
-    Certain to be False only for plain Python code that uses its ctx for nothing but other attributes: any other use
-    (ctx passed on, captured, stored, or code we cannot read) counts as True.
-    """
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or code.co_argcount < 2:
-        return True
-    ctx_name = code.co_varnames[code.co_argcount - 1]
-    if ctx_name in code.co_cellvars or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-        return True
-    return any(
-        _uses_ctx(step, following, ctx_name) for step, following in pairwise(dis.get_instructions(code))
-    )
-
-
-def _uses_ctx(step: dis.Instruction, following: dis.Instruction, ctx_name: str) -> bool:
-    """Whether an instruction does anything with ctx but read an attribute other than ``stream_parts``."""
-    if not step.opname.startswith("LOAD_FAST"):
-        return False
-    loaded: Any = step.argval
-    names = loaded if is_sequence(loaded) else (loaded,)
-    if ctx_name not in names:
-        return False
-    reads = following.opname in ("LOAD_ATTR", "LOAD_METHOD") and following.argval != "stream_parts"
-    return not reads or names[-1] != ctx_name or names.count(ctx_name) > 1

@@ -34,7 +34,7 @@ class HookContext:
         state: this processor's dict for the run: the same object in all its hooks, lists, steps and retries.
     """
 
-    __slots__ = ("_index", "_latch", "_processor", "_run", "_stream_parts", "state")
+    __slots__ = ("_index", "_latch", "_processor", "_run", "state")
 
     def __init__(
         self, run: Run, processor: BaseProcessor, state: dict[str, Any], *, latch: Latch, index: int = -1
@@ -43,7 +43,6 @@ class HookContext:
         self._processor = processor
         self._latch = latch
         self._index = index
-        self._stream_parts: list[Chunk] | None = None
         self.state = state
 
     # ------------------------------------------------------------------------------------------------------- stopping
@@ -144,7 +143,7 @@ class HookContext:
     @property
     def stream_parts(self) -> list[Chunk]:
         """The chunks this processor's process_output_stream got so far in the run, this one included."""
-        return self._stream_parts if self._stream_parts is not None else []
+        return self._run.stream_parts.get(id(self._processor), [])
 
     @property
     def writer(self) -> HookWriter:
@@ -157,9 +156,7 @@ class HookContext:
 
     def keep_stream_parts(self) -> list[Chunk]:
         """For the runtime: start to keep what process_output_stream gets."""
-        if self._stream_parts is None:
-            self._stream_parts = []
-        return self._stream_parts
+        return self._run.stream_parts.setdefault(id(self._processor), [])
 
     def stop_with(self, trip: TripWire) -> NoReturn:
         """For compositions: make a member's abort this one's."""

@@ -93,7 +93,7 @@ class Delivery:
 
     def _hold(self, chunk: Chunk, mark: Mark | None) -> None:
         assert self._held is not None
-        self._held.append((chunk, mark))
+        self._held.append((chunk, mark, self._ledger.step))
         if mark is not None and self.first_held is None:
             self.first_held = mark
 
@@ -152,33 +152,18 @@ class Delivery:
             self._held = None
         self.first_held = None
 
-    def drop_step(self, steps_before: int) -> None:
-        """Drop what is held of the attempt under way: everything after the last accepted step's end.
-
-        Args:
-            steps_before: how many step-finish chunks of accepted steps are held before it.
-        """
+    def drop_step(self, step: int) -> None:
+        """Drop what is held of a step, and whatever was held after it began."""
         self._step_from = len(self.released)
         if self._held is None:
             return
-        kept: list[Held] = []
-        for held in self._held:
-            if steps_before == 0:
-                break
-            kept.append(held)
-            if isinstance(held[0], StepFinish):
-                steps_before -= 1
-        self._held = kept
-        self.first_held = next((mark for _, mark in kept if mark is not None), None)
-
-    def held_step_finishes(self) -> int:
-        """How many step-finish chunks are held."""
-        return sum(isinstance(chunk, StepFinish) for chunk, _ in self._held or ())
+        self._held = [held for held in self._held if held[2] < step]
+        self.first_held = next((mark for _, mark, _ in self._held if mark is not None), None)
 
     # ------------------------------------------------------------------------------------------------------ releasing
 
     async def _release(self) -> None:
         held, self._held, self.first_held = self._held or [], None, None
         self._ledger.sync()
-        for chunk in as_they_stand(held, self._ledger.response_parts(), self._sent, self._ledger.step):
+        for chunk in as_they_stand(held, self._ledger.response_parts(), self._sent):
             await self._out(self.renewed(chunk) if isinstance(chunk, StepFinish) else chunk)

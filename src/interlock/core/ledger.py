@@ -108,6 +108,13 @@ class Ledger:
                     return part
         return None
 
+    def has_call(self, tool_call_id: str) -> bool:
+        """Whether the step under way has a call with this id already."""
+        return any(
+            isinstance(part, ToolInvocationPart) and part.tool_call_id == tool_call_id
+            for part in self.response_parts(self.step)
+        )
+
     # ------------------------------------------------------------------------------------------------------ changing
 
     def new_mark(self) -> Mark:
@@ -281,6 +288,8 @@ class Ledger:
                 parts = entry.message.content.parts
                 if any(_is_empty_block(part) for part in parts):
                     parts[:] = [part for part in parts if not _is_empty_block(part)]
+                    if parts and isinstance(parts[-1], StepStartPart):
+                        parts.pop()  # a border with nothing behind it
                     entry.remember()
         self.entries = [e for e in self.entries if not e.own or e.message.content.parts]
 

@@ -126,8 +126,6 @@ async def run_tools(run: Run, attempt: Attempt, calls: list[ToolInvocationPart])
             )
         else:
             jobs.append(ToolJob(tool_call_id=part.tool_call_id, tool=tool, args=part.args))
-            attempt.tools_ran = True
-            attempt.unrepeatable_ran = attempt.unrepeatable_ran or not tool.repeatable
     run.stage = "process_output_stream"
     events = run.edges.run_tools(jobs, run)
     try:
@@ -140,6 +138,8 @@ async def run_tools(run: Run, attempt: Attempt, calls: list[ToolInvocationPart])
                 outcomes[event.tool_call_id] = event
     finally:
         await events.aclose()
+        attempt.tools_ran = any(job.entered for job in jobs)
+        attempt.unrepeatable_ran = any(job.entered and not job.tool.repeatable for job in jobs)
     return outcomes
 
 
@@ -180,6 +180,7 @@ async def close_step(run: Run, attempt: Attempt) -> None:
             provider_metadata=attempt.provider_metadata,
         )
     )
+    await run.transcript.close_blocks()  # should a hook have dropped the step-finish
     attempt.accepted = True
     run.delivery.close_step()
 
@@ -223,7 +224,7 @@ async def withdraw(run: Run, attempt: Attempt, feedback: str | None = None) -> N
     attempt.accepted = False
     attempt.finish_reason = "retry"
     ends = run.transcript.open_chunks()
-    run.delivery.drop_step(sum(each.accepted for each in run.attempts))
+    run.delivery.drop_step(attempt.number)
     run.transcript.forget_step(attempt.number)
     if run.delivery.step_start_sent:
         for end in ends:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from interlock.core.errors import UsageError
 from interlock.core.hooks import HOOKS, LANES, hooks_of
 from interlock.core.processor import BaseProcessor, Lane
+from interlock.core.stream_parts import may_read_stream_parts
 
 if TYPE_CHECKING:
     from interlock.core.context import HookContext
@@ -34,10 +35,11 @@ class HookCall:
 
     Attributes:
         member: which context of the run it gets.
+        reads_parts: whether anything of the processor could look at ``ctx.stream_parts``.
         index: its place among the calls of its hook.
     """
 
-    __slots__ = ("conditions", "function", "hook", "index", "is_async", "member", "processor")
+    __slots__ = ("conditions", "function", "hook", "index", "is_async", "member", "processor", "reads_parts")
 
     def __init__(
         self, hook: str, processor: BaseProcessor, member: int, conditions: tuple[Predicate, ...]
@@ -49,6 +51,7 @@ class HookCall:
         self.function: Callable[[Any, Any], Any] = getattr(processor, hook)
         self.is_async = is_async(self.function)
         self.index = -1
+        self.reads_parts = False
 
 
 class Member:
@@ -89,6 +92,8 @@ class Pipeline:
         for row in calls.values():
             for index, call in enumerate(row):
                 call.index = index
+        for call in calls["process_output_stream"]:
+            call.reads_parts = _reads_parts(call, calls)
         self.calls: dict[str, tuple[HookCall, ...]] = {hook: tuple(row) for hook, row in calls.items()}
 
     @property
@@ -100,6 +105,20 @@ class Pipeline:
     def must_hold_steps(self) -> bool:
         """Whether a step's text has to wait for its judges (release policy ``auto``, spec R7.5)."""
         return any(not call.processor.observes for call in self.calls["process_output_step"])
+
+
+def _reads_parts(stream: HookCall, calls: Mapping[str, Sequence[HookCall]]) -> bool:
+    """Any hook of the processor may look at what its stream hook got, and so may the conditions in front of it."""
+    own = [call for row in calls.values() for call in row if call.processor is stream.processor]
+    functions = [function for call in own for function in (call.function, *call.conditions)]
+    if overrides_end(stream.processor):
+        functions.append(stream.processor.on_run_end)
+    return any(may_read_stream_parts(function) for function in functions)
+
+
+def overrides_end(processor: BaseProcessor) -> bool:
+    """Whether a processor has an on_run_end of its own."""
+    return "on_run_end" in vars(processor) or type(processor).on_run_end is not BaseProcessor.on_run_end
 
 
 def _flattened(processors: Sequence[BaseProcessor], lane: Lane) -> Iterator[Flattened]:

@@ -8,6 +8,8 @@ chunks go out together in the new order, since text has to reach the client in t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from msgspec import json
@@ -42,52 +44,33 @@ from interlock.core.messages import (
     ToolInvocationPart,
 )
 
-Held: TypeAlias = tuple[Chunk, Mark | None]
+Held: TypeAlias = tuple[Chunk, Mark | None, int]
+"""A chunk, the mark of the part it belongs to, if any, and the step it was held in."""
+_Marked: TypeAlias = tuple[Chunk, Mark | None]
 _TOOL_INPUT = (ToolInputStart, ToolInputDelta, ToolInputEnd)
 
 
-def as_they_stand(held: list[Held], parts: Iterable[Part], sent: set[Mark], step: int) -> Iterator[Chunk]:
+def as_they_stand(held: list[Held], parts: Iterable[Part], sent: set[Mark]) -> Iterator[Chunk]:
     """The held chunks, rewritten to what the parts now are.
 
     Args:
-        held: the chunks as they were held, each with the mark of the part it belongs to.
+        held: the chunks as they were held.
         parts: the response's parts, in order.
         sent: marks of parts the client has already.
-        step: the step under way, for chunks that do not tell theirs.
     """
     by_step: dict[int, list[Part]] = {}
     for part in parts:
         if part.mark is not None and part.mark not in sent:
             by_step.setdefault(part.mark.step, []).append(part)
-    for segment in _segments(held):
-        yield from _Segment(segment, by_step.get(_step_of(segment, step), [])).chunks()
-
-
-def _segments(held: list[Held]) -> Iterator[list[Held]]:
-    """The chunks step by step: a step ends with its step-finish."""
-    segment: list[Held] = []
-    for item in held:
-        segment.append(item)
-        if isinstance(item[0], StepFinish):
-            yield segment
-            segment = []
-    if segment:
-        yield segment
-
-
-def _step_of(segment: list[Held], step: int) -> int:
-    for chunk, mark in segment:
-        if mark is not None:
-            return mark.step
-        if isinstance(chunk, StepFinish) and chunk.steps:
-            return chunk.steps[-1].step_number
-    return step
+    for step, segment in groupby(held, key=itemgetter(2)):
+        pairs = [(chunk, mark) for chunk, mark, _ in segment]
+        yield from _Segment(pairs, by_step.get(step, [])).chunks()
 
 
 class _Segment:
     """The held chunks of one step beside its parts as they are."""
 
-    def __init__(self, held: list[Held], parts: list[Part]) -> None:
+    def __init__(self, held: list[_Marked], parts: list[Part]) -> None:
         self._held = _with_tool_inputs(held)
         self._parts = {part.mark: part for part in parts if part.mark is not None}
         self._known = {mark for _, mark in self._held if mark is not None}
@@ -115,7 +98,7 @@ class _Segment:
 
     def _reordered(self) -> Iterator[Chunk]:
         groups: dict[Mark, list[Chunk]] = {}
-        results: list[Held] = []
+        results: list[_Marked] = []
         edges: list[Chunk] = []
         for chunk, mark in self._held:
             if mark is None:
@@ -153,10 +136,10 @@ class _Segment:
             yield from _part_chunk(chunk, part, self._originals.get(mark, ""), self._rewritten)
 
 
-def _with_tool_inputs(held: list[Held]) -> list[Held]:
+def _with_tool_inputs(held: list[_Marked]) -> list[_Marked]:
     """The chunks with streamed arguments marked as parts of the call they lead to, or left out if there is none."""
     calls = {chunk.tool_call_id: mark for chunk, mark in held if isinstance(chunk, ToolCall)}
-    marked: list[Held] = []
+    marked: list[_Marked] = []
     for chunk, mark in held:
         if not isinstance(chunk, _TOOL_INPUT):
             marked.append((chunk, mark))
@@ -165,7 +148,7 @@ def _with_tool_inputs(held: list[Held]) -> list[Held]:
     return marked
 
 
-def _original_texts(held: list[Held]) -> dict[Mark, str]:
+def _original_texts(held: list[_Marked]) -> dict[Mark, str]:
     """What the deltas of each part say: its text, or a call's streamed arguments."""
     pieces: dict[Mark, list[str]] = {}
     for chunk, mark in held:

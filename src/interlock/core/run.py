@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from interlock.core.attempt import Attempt
 from interlock.core.chain import Chain
-from interlock.core.chunks import DataChunk, File, StepFinish, ToolCall, ToolResult, TripWireInfo, Usage
+from interlock.core.chunks import (
+    Chunk,
+    DataChunk,
+    File,
+    StepFinish,
+    ToolCall,
+    ToolResult,
+    TripWireInfo,
+    Usage,
+)
 from interlock.core.context import HookContext, Latch
 from interlock.core.delivery import Delivery, ReleasePolicy, Sink
 from interlock.core.errors import TripWire
@@ -128,6 +137,7 @@ class Run:
         self._untold: list[tuple[BaseProcessor, ProcessorViolation]] = []
         self._outbox: list[tuple[DataChunk, int]] = []
         self._states: dict[str, dict[str, Any]] = {}
+        self.stream_parts: dict[int, list[Chunk]] = {}
         self.contexts = [
             HookContext(self, member.processor, self.state_of(member.processor.id), latch=self.latch)
             for member in pipeline.members
@@ -152,11 +162,11 @@ class Run:
             TripWire: it aborted, even if it swallowed that.
         """
         ctx = self.contexts[call.member]
-        if call.conditions and not await holds(call.conditions, ctx):
-            return None
+        returned: Any = None
         try:
-            returned = call.function(subject, ctx)
-            if call.is_async or (returned is not None and inspect.isawaitable(returned)):
+            if not call.conditions or await holds(call.conditions, ctx):
+                returned = call.function(subject, ctx)
+            if returned is not None and (call.is_async or inspect.isawaitable(returned)):
                 returned = await returned
         except BaseException as problem:
             await self.after_failure(call, problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from msgspec import UNSET
@@ -157,7 +158,7 @@ def _cached_chunks(call: HookCall, response: CachedResponse) -> list[Chunk]:
         raise wrong_return(
             call, response, "CachedResponse takes chunks (response.raw_chunks, interlock.chunks)"
         )
-    return [chunk.replace() for chunk in chunks]
+    return deepcopy(chunks)
 
 
 def _checked_request(call: HookCall, returned: Any, request: LLMRequest) -> LLMRequest:

@@ -11,11 +11,15 @@ from interlock.core.tool import Tool
 
 
 class ToolJob(Record, kw_only=True):
-    """A call to run: the tool and the arguments as the message list holds them."""
+    """A call to run: the tool and the arguments as the message list holds them.
+
+    ``entered`` is set once the tool's code has begun: a call refused for its arguments has not run.
+    """
 
     tool_call_id: str
     tool: Tool
     args: Any
+    entered: bool = False
 
 
 class ToolData(Record, kw_only=True):

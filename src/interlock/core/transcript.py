@@ -227,6 +227,8 @@ class Transcript:
             await self._passed(chunk, None)
 
     async def _tool_call(self, chunk: ToolCall) -> None:
+        if self.ledger.has_call(chunk.tool_call_id):
+            return  # one call is made once, however often a hook returns it
         if chunk.tool_call_id in self._tool_inputs:
             await self._take(ToolInputEnd(tool_call_id=chunk.tool_call_id))
         part = ToolInvocationPart(
@@ -296,6 +298,7 @@ class Transcript:
         await self._passed(chunk, None)
 
     async def _finish(self, chunk: Finish) -> None:
+        await self.close_blocks()
         if self.clean is not None:
             self.clean.append(Finish(finish_reason=chunk.finish_reason))
 
