@@ -56,7 +56,7 @@ async def _execute(job: ToolJob, run: Run, events: asyncio.Queue[ToolEvent]) -> 
         done = ToolDone(tool_call_id=job.tool_call_id, value=await _call(job, context))
     except BaseException as problem:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if isinstance(problem, KeyboardInterrupt | SystemExit) or (task is not None and task.cancelling()):
             raise  # the run was stopped; anything else, a stray cancellation too, is the tool's own failure
         log.debug("tool %s raised %s", job.tool.name, type(problem).__name__)
         done = ToolDone(tool_call_id=job.tool_call_id, error=str(problem) or type(problem).__name__)

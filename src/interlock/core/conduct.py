@@ -124,7 +124,10 @@ def _marked_unfinished(run: Run, messages: list[Message]) -> list[Message]:
 
 def _date(run: Run, messages: list[Message]) -> None:
     """Give new messages increasing times in list order, and the thread they belong to (R3.3)."""
-    previous = None
+    remembered = [
+        message.created_at for message in run.ledger.messages("memory") if message.created_at is not None
+    ]
+    previous = max(remembered, default=None)
     for message in messages:
         moment = message.created_at or run.edges.now()
         if previous is not None and moment <= previous:

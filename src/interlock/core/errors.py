@@ -84,6 +84,13 @@ class TripWire(BaseException):
         self.retry = retry
         self.metadata = metadata
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_trip_wire, (self.reason, self.processor_id, self.retry, self.metadata))
+
+
+def _trip_wire(reason: str, processor_id: str, retry: bool, metadata: Any) -> TripWire:
+    return TripWire(reason, processor_id=processor_id, retry=retry, metadata=metadata)
+
 
 class TripWireError(InterlockError):
     """What ``result.raise_for_tripwire()`` raises: a blocked result as an ordinary exception (spec R5.2)."""
@@ -93,3 +100,10 @@ class TripWireError(InterlockError):
         self.reason = reason
         self.processor_id = processor_id
         self.metadata = metadata
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_trip_wire_error, (self.reason, self.processor_id, self.metadata))
+
+
+def _trip_wire_error(reason: str, processor_id: str, metadata: Any) -> TripWireError:
+    return TripWireError(reason, processor_id=processor_id, metadata=metadata)

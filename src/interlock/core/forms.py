@@ -74,6 +74,9 @@ def ui_message(message: Message) -> Form:
     parts = message.content.parts or ([TextPart(text=message.text)] if message.text else [])
     form: Form = {"id": message.id, "role": message.role, "parts": [ui_part(part) for part in parts]}
     metadata: Form = dict(message.content.metadata or {})
+    for key, value in (("threadId", message.thread_id), ("resourceId", message.resource_id)):
+        if value is not None:
+            metadata[key] = value
     if message.created_at is not None:
         metadata["createdAt"] = message.created_at.isoformat().replace("+00:00", "Z")
     if metadata:
@@ -86,6 +89,7 @@ _UI_STATES = {
     "call": "input-available",
     "result": "output-available",
     "output-error": "output-error",
+    "output-denied": "output-available",
 }
 
 
@@ -102,12 +106,12 @@ def _ui_fields(part: Part) -> Form:
         case TextPart():
             return {"type": part.type, "text": part.text}
         case ReasoningPart():
-            return {"type": part.type, "text": part.text}
+            return {"type": part.type, "text": part.text, "state": "done"}
         case ToolInvocationPart():
             return _ui_tool(part)
         case FilePart():
             url = part.data if ":" in part.data[:10] else f"data:{part.mime_type};base64,{part.data}"
-            form = {"type": "file", "mediaType": part.mime_type, "url": url}
+            form = {"type": part.type, "mediaType": part.mime_type, "url": url}
             return form if part.filename is None else {**form, "filename": part.filename}
         case SourcePart():
             rest = {k: v for k, v in part.source.items() if k not in ("id", "sourceType")}
@@ -131,11 +135,13 @@ def _ui_tool(part: ToolInvocationPart) -> Form:
     form: Form = {
         "type": f"tool-{part.tool_name}",
         "toolCallId": part.tool_call_id,
-        "state": _UI_STATES[part.state],
+        "state": _UI_STATES.get(part.state, "input-available"),
         "input": part.args,
     }
     if part.state == "result":
         form["output"] = part.result
+    if part.state == "output-denied":
+        form["output"] = _denial(part)
     if part.state == "output-error":
         form["errorText"] = part.error_text
     if part.provider_executed:
@@ -143,3 +149,9 @@ def _ui_tool(part: ToolInvocationPart) -> Form:
     if part.provider_metadata is not None:
         form["callProviderMetadata"] = part.provider_metadata
     return form
+
+
+def _denial(part: ToolInvocationPart) -> Any:
+    """Why a call of the reference was denied."""
+    invocation: Any = (part.extra or {}).get("toolInvocation") or {}
+    return (invocation.get("approval") or {}).get("reason")

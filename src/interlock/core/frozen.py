@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, NoReturn
 
 from interlock.core.model import Prompt, PromptMessage, PromptPart, PromptToolCall, PromptToolResult
@@ -15,13 +16,31 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 
 
 class FrozenDict(dict[str, Any]):
-    """A dict that refuses changes."""
+    """A dict that refuses changes; a copy of it does not."""
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return {key: deepcopy(value, memo) for key, value in self.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (dict, (list(self.items()),))
 
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
 
 
 class FrozenList(list[Any]):
-    """A list that refuses changes."""
+    """A list that refuses changes; a copy of it does not."""
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return [deepcopy(value, memo) for value in self]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (list, (tuple(self),))
 
     __setitem__ = __delitem__ = append = extend = insert = pop = remove = clear = sort = reverse = _refuse  # type: ignore[assignment]
     __iadd__ = __imul__ = _refuse  # type: ignore[assignment]

@@ -112,8 +112,11 @@ def _from_mapping(item: Mapping[str, Any]) -> Message:
         raise UsageError(
             f"a message's content must be a string or a list of parts, not {type(content).__name__}"
         )
-    if not message.content.parts and not message.content.content:
-        raise UsageError(f"a {role} message is empty: it has no parts")
+    if (
+        all(isinstance(p, TextPart) and not p.text for p in message.content.parts)
+        and not message.content.content
+    ):
+        raise UsageError(f"a {role} message is empty: it has no parts, or empty text only")
     return message
 
 
@@ -142,8 +145,8 @@ def _core_part(part: Any) -> Part:
             return _file_part(part, options)
         case "tool-call":
             return ToolInvocationPart(
-                tool_call_id=str(part.get("toolCallId") or ""),
-                tool_name=str(part.get("toolName") or ""),
+                tool_call_id=_named(part, "toolCallId"),
+                tool_name=_named(part, "toolName"),
                 args=part.get("input", part.get("args")),
                 provider_executed=part.get("providerExecuted"),
                 provider_metadata=options,
@@ -218,14 +221,22 @@ _UI_STATES = {
 def _ui_tool_part(part: Mapping[str, Any], name: Any) -> ToolInvocationPart:
     state: Any = _UI_STATES.get(str(part.get("state")), "call")
     return ToolInvocationPart(
-        tool_call_id=str(part.get("toolCallId") or ""),
+        tool_call_id=_named(part, "toolCallId"),
         tool_name=str(name or ""),
         args=part.get("input"),
         state=state,
         result=part.get("output"),
         error_text=part.get("errorText"),
         provider_executed=part.get("providerExecuted"),
+        provider_metadata=part.get("callProviderMetadata"),
     )
+
+
+def _named(part: Mapping[str, Any], key: str) -> str:
+    value = part.get(key)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"a {part.get('type')} part needs a {key}")
+    return value
 
 
 def _join_results(messages: list[Message], item: Mapping[str, Any]) -> None:

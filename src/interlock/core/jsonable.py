@@ -54,7 +54,9 @@ def _builtins(value: Any) -> Any:
 
 def _as_fields(value: Any) -> Any:
     fields = getattr(value, "__dict__", None)
-    return dict(fields) if fields else str(value)
+    if not fields:
+        return str(value)
+    return {name: field for name, field in fields.items() if not _left_out(field)}
 
 
 def _left_out(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from interlock.core.errors import UsageError
@@ -125,6 +125,7 @@ class MessageList:
             message.created_at = self._ledger.now()
         entry = self._entry(message.id)
         if entry is not None:
+            message.created_at = entry.message.created_at
             entry.message = message
         elif source == "memory":  # what was said before stands before what is said now
             entries = self._ledger.entries
@@ -155,6 +156,7 @@ class MessageList:
             raise UsageError(
                 f"MessageList.replace: no message has the id {message.id!r}; use add for a new one"
             )
+        message.created_at = entry.message.created_at
         entry.message = message
         self._ledger.settle()
 
@@ -242,9 +244,14 @@ def system_messages(given: Any, *, tag: str | None, where: str) -> list[SystemMe
     Raises:
         UsageError: something else.
     """
-    items: Sequence[Any] = [given] if isinstance(given, str | SystemMessage | Message | dict) else given
+    if given is None:
+        return []
+    single = isinstance(given, str | SystemMessage | Message) or is_mapping(given)
+    if not single and not hasattr(given, "__iter__"):
+        raise UsageError(f"{where}: a system message is a text, or a list of texts, not {described(given)}")
+    items: Iterable[Any] = [given] if single else given
     made: list[SystemMessage] = []
-    for item in items or ():
+    for item in items:
         if isinstance(item, SystemMessage):
             made.append(item if tag is None else item.replace(tag=tag))
             continue

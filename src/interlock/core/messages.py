@@ -13,7 +13,16 @@ from interlock.core.chunks import Metadata
 from interlock.core.record import FrozenRecord, Record
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
-ToolState: TypeAlias = Literal["partial-call", "call", "result", "output-error"]
+ToolState: TypeAlias = Literal[
+    "partial-call",
+    "call",
+    "result",
+    "output-error",
+    "output-denied",
+    "approval-requested",
+    "approval-responded",
+]
+"""The last three are states of the reference's stored calls that a run here never makes."""
 
 
 class Mark(FrozenRecord, frozen=True):
@@ -27,10 +36,14 @@ class Mark(FrozenRecord, frozen=True):
 
 
 class Part(Record, kw_only=True, eq=False):
-    """Base of all parts. ``type`` may be given another value in place; unknown types survive untouched."""
+    """Base of all parts. ``type`` may be given another value in place; unknown types survive untouched.
+
+    ``extra`` has stored fields this version does not read; they are written back as they came.
+    """
 
     type: str = ""
     provider_metadata: Metadata | None = None
+    extra: dict[str, Any] | None = None
     mark: Mark | None = None
 
     def __eq__(self, other: object) -> bool:

@@ -152,7 +152,17 @@ def _check(processor: Any, lane: Lane, seen: set[str]) -> None:
         raise UsageError(
             f"{where}: two processors have the same id {processor.id!r}; give one of them another id"
         )
-    seen.add(processor.id)
+    ids = [processor.id, *(member.id for member in getattr(processor, "processors", ()))]
+    for each in ids[1:]:
+        if each in seen:
+            raise UsageError(
+                f"{where}: two processors have the same id {each!r}; give one of them another id"
+            )
+    if len(set(ids)) != len(ids):
+        raise UsageError(
+            f"{where}: processor {processor.id!r} has members with the same id; give them ids of their own"
+        )
+    seen.update(ids)
 
 
 def _elsewhere(processor: BaseProcessor) -> str:

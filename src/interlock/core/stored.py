@@ -82,9 +82,20 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
 def part_to_row(part: Part) -> Row:
     """A part in its stored form."""
     row = _fields_to_row(part)
+    if part.extra:
+        row = _with_extra(row, part.extra)
     if part.provider_metadata is not None:
         row["providerMetadata"] = part.provider_metadata
     return row
+
+
+def _with_extra(row: Row, extra: Row) -> Row:
+    """The row with the fields that were not read; those of a tool invocation belong inside it."""
+    inner: Any = extra.get("toolInvocation")
+    merged = {**{key: value for key, value in extra.items() if key != "toolInvocation"}, **row}
+    if inner and is_mapping(row.get("toolInvocation")):
+        merged["toolInvocation"] = {**inner, **row["toolInvocation"]}
+    return merged
 
 
 def _fields_to_row(part: Part) -> Row:
@@ -141,29 +152,39 @@ def part_from_row(row: Any) -> Part:
     """
     if not is_mapping(row) or not isinstance(row.get("type"), str):
         raise UsageError(f"a message part must be an object with a type, not {described(row)}")
-    metadata = row.get("providerMetadata")
-    kind: str = row["type"]
+    part, read = _known_part(row["type"], row)
+    part.provider_metadata = row.get("providerMetadata")
+    rest = {
+        key: value
+        for key, value in row.items()
+        if key not in read and key not in ("type", "providerMetadata")
+    }
+    if isinstance(part, OtherPart):
+        part.fields = rest
+    elif rest:
+        part.extra = {**(part.extra or {}), **rest}
+    return part
+
+
+def _known_part(kind: str, row: Mapping[str, Any]) -> tuple[Part, tuple[str, ...]]:
+    """The part, and which of the row's fields it has read."""
     if kind == "text" and isinstance(row.get("text"), str):
-        return TextPart(text=row["text"], provider_metadata=metadata)
+        return TextPart(text=row["text"]), ("text",)
     if kind == "reasoning":
-        return _reasoning_from(row)
+        return _reasoning_from(row), ("reasoning", "details", "text")
     if kind == "tool-invocation" and is_mapping(row.get("toolInvocation")):
-        return _invocation_from(row)
+        return _invocation_from(row), ("toolInvocation", "providerExecuted")
     if kind == "file" and isinstance(row.get("data"), str):
-        return FilePart(
-            mime_type=row.get("mimeType") or row.get("mediaType") or "application/octet-stream",
-            data=row["data"],
-            filename=row.get("filename"),
-            provider_metadata=metadata,
-        )
+        mime_type = row.get("mimeType") or row.get("mediaType") or "application/octet-stream"
+        part = FilePart(mime_type=mime_type, data=row["data"], filename=row.get("filename"))
+        return part, ("mimeType", "mediaType", "data", "filename")
     if kind == "source" and is_mapping(row.get("source")):
-        return SourcePart(source=dict(row["source"]), provider_metadata=metadata)
+        return SourcePart(source=dict(row["source"])), ("source",)
     if kind == "step-start":
-        return StepStartPart(provider_metadata=metadata)
-    if kind.startswith("data-"):
-        return DataPart(type=kind, data=row.get("data"), id=row.get("id"), provider_metadata=metadata)
-    fields = {str(key): value for key, value in row.items() if key not in ("type", "providerMetadata")}
-    return OtherPart(type=kind, fields=fields, provider_metadata=metadata)
+        return StepStartPart(), ()
+    if kind.startswith("data-") and "data" in row:
+        return DataPart(type=kind, data=row["data"], id=row.get("id")), ("data", "id")
+    return OtherPart(type=kind), ()
 
 
 def _reasoning_from(row: Mapping[str, Any]) -> ReasoningPart:
@@ -171,16 +192,15 @@ def _reasoning_from(row: Mapping[str, Any]) -> ReasoningPart:
     details = [detail for detail in given if is_mapping(detail)]
     text = "".join(str(detail.get("text") or "") for detail in details if detail.get("type") == "text")
     redacted = next((str(d.get("data")) for d in details if d.get("type") == "redacted"), None)
-    metadata = row.get("providerMetadata")
-    return ReasoningPart(
-        text=text or str(row.get("reasoning") or row.get("text") or ""),
-        redacted=redacted,
-        provider_metadata=metadata,
-    )
+    return ReasoningPart(text=text or str(row.get("reasoning") or row.get("text") or ""), redacted=redacted)
+
+
+_INVOCATION_FIELDS = ("state", "toolCallId", "toolName", "args", "result", "errorText")
 
 
 def _invocation_from(row: Mapping[str, Any]) -> ToolInvocationPart:
     invocation: Mapping[str, Any] = row["toolInvocation"]
+    rest = {key: value for key, value in invocation.items() if key not in _INVOCATION_FIELDS}
     return ToolInvocationPart(
         tool_call_id=str(invocation.get("toolCallId") or ""),
         tool_name=str(invocation.get("toolName") or ""),
@@ -189,7 +209,7 @@ def _invocation_from(row: Mapping[str, Any]) -> ToolInvocationPart:
         result=invocation.get("result"),
         error_text=invocation.get("errorText"),
         provider_executed=row.get("providerExecuted"),
-        provider_metadata=row.get("providerMetadata"),
+        extra={"toolInvocation": rest} if rest else None,
     )
 
 

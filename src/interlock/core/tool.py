@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, get_args, get_type_hints, overload
 
 from interlock.core.errors import UsageError
 from interlock.core.model import ToolSpec
@@ -103,9 +103,10 @@ class Tool:
         text = inspect.getdoc(function) or ""
         self.description = text.split("\n\n")[0].strip() if description is None else description
         self._context_parameter: str | None = None
-        self._arguments = self._read_signature(text)
-        self.parameters = parameters if parameters is not None else self._schema()
+        self._fields: dict[str, str] = {}
+        self._arguments = self._read_signature(text, with_model=parameters is None)
         self.has_given_schema = parameters is not None
+        self.parameters: dict[str, Any] = parameters if parameters is not None else self._schema()
 
     @property
     def spec(self) -> ToolSpec:
@@ -142,6 +143,7 @@ class Tool:
         from pydantic import ValidationError
 
         try:
+            assert self._arguments is not None
             model: BaseModel = self._arguments.validate_python(dict(args))
         except ValidationError as problem:
             details = "; ".join(
@@ -149,45 +151,66 @@ class Tool:
                 for error in problem.errors(include_input=False, include_url=False)
             )
             raise ValueError(f"invalid arguments for {self.name}: {details}") from None
-        return {name: getattr(model, name) for name in type(model).model_fields}
+        return {parameter: getattr(model, field) for field, parameter in self._fields.items()}
 
     def _schema(self) -> dict[str, Any]:
+        assert self._arguments is not None
         schema = self._arguments.json_schema()
         schema.pop("title", None)
         for prop in schema.get("properties", {}).values():
             prop.pop("title", None)
         return schema
 
-    def _read_signature(self, docstring: str) -> TypeAdapter[Any]:
-        # pydantic takes longer to import than the rest of the library: only those who define tools wait for it
-        from pydantic import ConfigDict, TypeAdapter, create_model
-        from pydantic.fields import FieldInfo
-
+    def _read_signature(self, docstring: str, *, with_model: bool) -> TypeAdapter[Any] | None:
+        code = self.function if inspect.isroutine(self.function) else type(self.function).__call__
         try:
             signature = inspect.signature(self.function)
-            hints = get_type_hints(self.function, include_extras=True)
+            hints = get_type_hints(code, include_extras=True)
         except (TypeError, ValueError, NameError) as problem:
             raise UsageError(f"tool {self.name!r}: cannot read its signature ({problem})") from problem
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if _is_context(hints.get(parameter.name)):
+                self._context_parameter = parameter.name
+            else:
+                parameters.append(parameter)
+        return self._arguments_model(parameters, hints, docstring) if with_model else None
+
+    def _arguments_model(
+        self, parameters: list[inspect.Parameter], hints: dict[str, Any], docstring: str
+    ) -> TypeAdapter[Any]:
+        # pydantic takes longer to import than the rest of the library: only those who define tools wait for it
+        from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, create_model
+        from pydantic.errors import PydanticSchemaGenerationError
+
         descriptions = _argument_descriptions(docstring)
         fields: dict[str, Any] = {}
-        for parameter in signature.parameters.values():
-            annotation = hints.get(parameter.name, Any)
-            if annotation is ToolContext:
-                self._context_parameter = parameter.name
-                continue
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+        for index, parameter in enumerate(parameters):
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise UsageError(
-                    f"tool {self.name!r}: parameter {parameter} has no name the model could use; write named parameters"
+                    f"tool {self.name!r}: parameter {parameter} has no name the model could use; write named "
+                    "parameters, or give the arguments' schema with tool(parameters=...)"
                 )
+            info: dict[str, Any] = {"alias": parameter.name}
+            if parameter.name in descriptions:
+                info["description"] = descriptions[parameter.name]
             default = ... if parameter.default is parameter.empty else parameter.default
-            fields[parameter.name] = (
-                annotation,
-                FieldInfo(default=default, description=descriptions.get(parameter.name)),
-            )
-        model = create_model(
-            self.name.replace(".", "_").replace("-", "_"), __config__=ConfigDict(extra="forbid"), **fields
-        )
-        return TypeAdapter(model)
+            # a name of its own: parameters may be called what a model's methods are called
+            field = Field(default, **info)
+            fields[f"argument_{index}"] = (hints.get(parameter.name, Any), field)
+            self._fields[f"argument_{index}"] = parameter.name
+        name = re.sub(r"\W", "_", self.name)
+        try:
+            return TypeAdapter(create_model(name, __config__=ConfigDict(extra="forbid"), **fields))
+        except (PydanticSchemaGenerationError, PydanticUserError) as problem:
+            raise UsageError(
+                f"tool {self.name!r}: no JSON schema for its parameters ({problem.message})"
+            ) from problem
+
+
+def _is_context(hint: Any) -> bool:
+    """Whether a parameter asks for the ToolContext, optionally too."""
+    return hint is ToolContext or ToolContext in get_args(hint)
 
 
 def _argument_descriptions(docstring: str) -> dict[str, str]:

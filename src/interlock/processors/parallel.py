@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from interlock.core.context import HookContext, Latch
 from interlock.core.errors import TripWire, UsageError
 from interlock.core.hooks import HOOKS, LANES
 from interlock.core.pipeline import Composition, implemented, is_async
 from interlock.core.processor import BaseProcessor, Processor
+from interlock.core.result import RunOutcome
 
-Outcome: TypeAlias = Any
+log = logging.getLogger("interlock")
 
 
 class Parallel(Processor):
@@ -42,6 +44,9 @@ class Parallel(Processor):
         self.id = id
         self.processors = processors
         self.keep = keep
+        self.process_tool_errors = any(member.process_tool_errors for member in processors)
+        judges = [member for member in processors if "process_output_step" in implemented(member, "output")]
+        self.observes = all(member.observes for member in judges)
         for hook in HOOKS:
             members = [
                 m
@@ -50,6 +55,18 @@ class Parallel(Processor):
             ]
             if members:
                 setattr(self, hook.name, self._hook(hook.name, members))
+
+    async def on_run_end(self, outcome: RunOutcome, ctx: HookContext) -> None:
+        """Tell each member of the end."""
+        for member in self.processors:
+            try:
+                answer = member.on_run_end(outcome, ctx.member(member, Latch()))
+                if inspect.isawaitable(answer):
+                    await answer
+            except (Exception, TripWire) as problem:
+                log.warning(
+                    "on_run_end of processor %r raised %s; it was ignored", member.id, type(problem).__name__
+                )
 
     def _hook(
         self, name: str, members: list[BaseProcessor]
@@ -78,8 +95,11 @@ class Parallel(Processor):
         return run_members
 
     async def _check(self, member: BaseProcessor, name: str, subject: Any, ctx: HookContext) -> Any:
+        if name == "process_tool_result" and subject.is_error and not member.process_tool_errors:
+            return None
         latch = Latch()
-        function = partial(getattr(member, name), subject, ctx.member(member, latch))
+        context = ctx.member(member, latch)
+        function = partial(getattr(member, name), subject, context)
         try:
             returned = function()
             if is_async(getattr(member, name)) or inspect.isawaitable(returned):
@@ -88,6 +108,10 @@ class Parallel(Processor):
             if latch.trip is not None and not isinstance(problem, asyncio.CancelledError):
                 raise latch.trip from None
             if isinstance(problem, Exception):
+                if member.on_error == "open":
+                    detail = {"error": type(problem).__name__}
+                    context.violation(f"{name} failed and was passed over", detail)
+                    return None
                 problem.add_note(f"raised in processor {member.id!r}, hook {name}")
             raise
         if latch.trip is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 from interlock.core.chunks import (
@@ -206,11 +207,11 @@ def _chunks(items: Script, *, call_number: int) -> list[Chunk | Exception]:
                     ToolCall(
                         tool_call_id=item.id or f"call-{call_number}-{number}",
                         tool_name=item.name,
-                        args=item.args,
+                        args=deepcopy(item.args),
                     )
                 )
             case Chunk():
-                made.append(item.replace())
+                made.append(deepcopy(item))
             case _:
                 made.append(item)
     if not any(isinstance(chunk, Finish | Exception) for chunk in made):
