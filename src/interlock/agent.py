@@ -29,7 +29,7 @@ from interlock.core.processor import (
 from interlock.core.request_context import RequestContext
 from interlock.core.result import RunResult
 from interlock.core.run import Edges, Run, RunOptions
-from interlock.core.shapes import is_mapping, is_sequence
+from interlock.core.shapes import described, is_mapping, is_sequence
 from interlock.core.stages import checked_names, checked_tool_choice
 from interlock.core.step import StepChange, StepInput
 from interlock.core.tool import Tool, tool_set
@@ -142,8 +142,8 @@ class Agent:
         self.release: Release = _checked_release(release, where)
         self.max_steps = _checked_steps(max_steps, where)
         self.max_processor_retries = _checked_retries(max_processor_retries, where)
-        self.model_settings = dict(model_settings or {})
-        self.provider_options = dict(provider_options or {})
+        self.model_settings = _checked_mapping(model_settings, "model_settings", where)
+        self.provider_options = _checked_mapping(provider_options, "provider_options", where)
         self._instructions = system_messages(instructions, tag=None, where=f"{where}: instructions")
         self._lists: dict[Lane, Any] = {
             "input": _checked_list(input_processors, "input", where),
@@ -284,7 +284,12 @@ class _Call:
                 self.overridden[lane] = _checked_list(processors, lane, where)
         if self.overridden:
             Pipeline({lane: given for lane, given in self.overridden.items() if not callable(given)})
+        if self.prepare_step is not None and not callable(self.prepare_step):
+            raise UsageError(
+                f"{where}: prepare_step must be a function of (step, ctx), not {described(self.prepare_step)}"
+            )
         tools = options.get("tools")
+        settings, provider = options.get("model_settings"), options.get("provider_options")
         retries = options.get("max_processor_retries")
         save_unfinished = options.get("save_unfinished")
         if save_unfinished is None:
@@ -294,8 +299,8 @@ class _Call:
             tools=agent.tools if tools is None else tool_set(tools, where=where),
             tool_choice=checked_tool_choice(options.get("tool_choice"), where),
             active_tools=checked_names(options.get("active_tools"), where),
-            model_settings={**agent.model_settings, **options.get("model_settings", {})},
-            provider_options={**agent.provider_options, **options.get("provider_options", {})},
+            model_settings=agent.model_settings | _checked_mapping(settings, "model_settings", where),
+            provider_options=agent.provider_options | _checked_mapping(provider, "provider_options", where),
             structured_output=options.get("structured_output"),
             request_context=self.request_context,
             tracing_context=options.get("tracing_context"),
@@ -409,6 +414,14 @@ def _checked_context(given: Any, where: str) -> RequestContext:
     raise UsageError(
         f"{where}: request_context must be a RequestContext or a mapping, not {type(given).__name__}"
     )
+
+
+def _checked_mapping(given: Any, name: str, where: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not is_mapping(given):
+        raise UsageError(f"{where}: {name} must be a mapping of names to values, not {described(given)}")
+    return dict(given)
 
 
 def _checked_memory(given: Any, where: str) -> tuple[str | None, str | None]:

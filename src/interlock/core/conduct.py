@@ -35,23 +35,33 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
             await drive(run)
     except BaseException as problem:
         error = problem
-    outcome = _decide(run, error)
-    try:
-        await _save(run, outcome)
-    except Exception as problem:
-        if outcome.kind != "error":
-            outcome = RunOutcome(kind="error", result=outcome.result, error=problem)
-            if isinstance(problem, StorageError):
-                problem.result = outcome.result
-        else:
-            log.error("the unfinished turn could not be saved: %s", type(problem).__name__)
+    outcome = await _saved(run, _decide(run, error))
     _warn_of_silence(run)
     run.outcome = outcome
-    await run.tell_end(outcome)
+    interrupted = await run.tell_end(outcome)
     await run.delivery.send_last(_last_chunk(run, outcome))
     if outcome.error is not None:
         raise outcome.error
+    if interrupted is not None:
+        raise interrupted
     return outcome.result
+
+
+async def _saved(run: Run, outcome: RunOutcome) -> RunOutcome:
+    """Save the turn. A failure or a cancellation meanwhile becomes the outcome, unless there is a worse one."""
+    try:
+        await _save(run, outcome)
+    except BaseException as problem:
+        if outcome.error is not None:
+            log.error("the unfinished turn could not be saved: %s", type(problem).__name__)
+            return outcome
+        if isinstance(problem, StorageError):
+            problem.result = outcome.result
+        if isinstance(problem, Exception):
+            return RunOutcome(kind="error", result=outcome.result, error=problem)
+        run.cancelled = True
+        return RunOutcome(kind="cancelled", result=run.result(), error=problem)
+    return outcome
 
 
 def _decide(run: Run, error: BaseException | None) -> RunOutcome:

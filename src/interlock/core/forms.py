@@ -153,5 +153,6 @@ def _ui_tool(part: ToolInvocationPart) -> Form:
 
 def _denial(part: ToolInvocationPart) -> Any:
     """Why a call of the reference was denied."""
-    invocation: Any = (part.extra or {}).get("toolInvocation") or {}
-    return (invocation.get("approval") or {}).get("reason")
+    invocation: dict[str, Any] = (part.extra or {}).get("toolInvocation") or {}
+    approval: dict[str, Any] = invocation.get("approval") or {}
+    return approval.get("reason")

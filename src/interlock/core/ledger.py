@@ -117,21 +117,22 @@ class Ledger:
 
     # ------------------------------------------------------------------------------------------------------ changing
 
-    def new_mark(self) -> Mark:
-        """A mark for a part of the step under way."""
+    def new_mark(self, part: Part, step: int | None = None) -> Mark:
+        """A mark for a part of this step, by default of the one under way."""
         self._serial += 1
-        return Mark(self.step, self._serial)
+        return Mark(self.step if step is None else step, self._serial, type(part).__name__)
 
     def append_part(self, part: Part, *, keep_mark: bool = False) -> None:
         """Add a part to the answer: to its last message when that is the run's own, else to a new one (R3.6)."""
         entry = self.own_tail() or self._new_answer()
         if not keep_mark or part.mark is None:
-            part.mark = self.new_mark()
+            part.mark = self.new_mark(part)
         parts = entry.message.content.parts
         if len(parts) != len(entry.marks):
             self._settle_entry(entry)
         if parts and 0 <= entry.last_step < part.mark.step:
-            border = StepStartPart(mark=self.new_mark())
+            border = StepStartPart()
+            border.mark = self.new_mark(border)
             parts.append(border)
             entry.marks.append(border.mark)
         parts.append(part)
@@ -142,7 +143,7 @@ class Ledger:
         """Add a part to the message with this id, if there is one."""
         entry = next((e for e in self.entries if e.message.id == message_id), None)
         if entry is not None:
-            part.mark = self.new_mark()
+            part.mark = self.new_mark(part)
             entry.message.content.parts.append(part)
             entry.remember()
         return entry is not None
@@ -154,7 +155,7 @@ class Ledger:
             self.append_part(part)
             return
         entry, index = place
-        part.mark = self.new_mark()
+        part.mark = self.new_mark(part)
         entry.message.content.parts.insert(index, part)
         entry.marks.insert(index, part.mark)
         self._last_place = (entry, index + 1)
@@ -198,12 +199,16 @@ class Ledger:
         present = {part.mark for part in parts}
         seen: set[Mark] = set()
         for index, part in enumerate(parts):
-            if part.mark is None and index < len(entry.marks) and entry.marks[index] not in present:
-                part.mark = entry.marks[index]
+            before = entry.marks[index] if index < len(entry.marks) else None
+            if (
+                part.mark is None
+                and before is not None
+                and before not in present
+                and before.kind == type(part).__name__
+            ):
+                part.mark = before
             elif part.mark is None or part.mark in seen:
-                step = part.mark.step if part.mark else max(self.step, 0)
-                self._serial += 1
-                part.mark = Mark(step, self._serial)
+                part.mark = self.new_mark(part, part.mark.step if part.mark else max(self.step, 0))
             if part.mark is not None:
                 seen.add(part.mark)
         entry.remember()
@@ -323,6 +328,8 @@ def _with_borders(parts: list[Part]) -> list[Part]:
     bordered: list[Part] = []
     for part in parts:
         if bordered and part.mark and bordered[-1].mark and part.mark.step != bordered[-1].mark.step:
-            bordered.append(StepStartPart(mark=Mark(part.mark.step, -part.mark.serial)))
+            bordered.append(
+                StepStartPart(mark=Mark(part.mark.step, -part.mark.serial, StepStartPart.__name__))
+            )
         bordered.append(part)
     return bordered

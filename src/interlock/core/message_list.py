@@ -249,7 +249,7 @@ def system_messages(given: Any, *, tag: str | None, where: str) -> list[SystemMe
     single = isinstance(given, str | SystemMessage | Message) or is_mapping(given)
     if not single and not hasattr(given, "__iter__"):
         raise UsageError(f"{where}: a system message is a text, or a list of texts, not {described(given)}")
-    items: Iterable[Any] = [given] if single else given
+    items: list[Any] = [given] if single else list(given)  # type: ignore[arg-type]
     made: list[SystemMessage] = []
     for item in items:
         if isinstance(item, SystemMessage):

@@ -28,11 +28,14 @@ ToolState: TypeAlias = Literal[
 class Mark(FrozenRecord, frozen=True):
     """Where a response part comes from: its step, and a serial number that survives edits and copies of it.
 
+    ``kind`` is the part's class: a part of another class in its place is another part.
+
     The runtime sets it; it is no part of the message's value and is never written anywhere.
     """
 
     step: int
     serial: int
+    kind: str = ""
 
 
 class Part(Record, kw_only=True, eq=False):

@@ -124,7 +124,9 @@ def overrides_end(processor: BaseProcessor) -> bool:
 def _flattened(processors: Sequence[BaseProcessor], lane: Lane) -> Iterator[Flattened]:
     for processor in processors:
         if isinstance(processor, Composition):
-            yield from processor.flatten(lane)
+            members = list(processor.flatten(lane))
+            # a composition may have members for several lists; without one for this list, all are refused
+            yield from [each for each in members if implemented(each[0], lane)] or members
         else:
             yield processor, ()
 
@@ -143,6 +145,11 @@ def _check(processor: Any, lane: Lane, seen: set[str]) -> None:
         raise UsageError(
             f"{where}: processor {processor.id!r}: on_error is 'closed' or 'open', not {processor.on_error!r}"
         )
+    for hook in implemented(processor, lane):
+        if not callable(getattr(processor, hook)):
+            raise UsageError(
+                f"{where}: processor {processor.id!r}: {hook} is no function; write a method of that name"
+            )
     if not isinstance(processor, LANES[lane]) or not implemented(processor, lane):
         raise UsageError(
             f"{where}: processor {processor.id!r} ({type(processor).__name__}) implements none of the hooks of this "

@@ -390,13 +390,23 @@ class Run:
         accepted = [attempt for attempt in self.attempts if attempt.accepted]
         return accepted[-1].finish_reason if accepted else "unknown"
 
-    async def tell_end(self, outcome: RunOutcome) -> None:
-        """``on_run_end`` of every processor, once each (spec R1.5)."""
+    async def tell_end(self, outcome: RunOutcome) -> BaseException | None:
+        """``on_run_end`` of every processor, once each, whatever comes in between (spec R1.5).
+
+        Returns:
+            The first cancellation that came meanwhile.
+        """
         told: set[int] = set()
+        interrupted: BaseException | None = None
         for member, ctx in zip(self.pipeline.members, self.contexts, strict=True):
-            if id(member.processor) not in told:
-                told.add(id(member.processor))
+            if id(member.processor) in told:
+                continue
+            told.add(id(member.processor))
+            try:
                 await _quietly(member.processor, "on_run_end", outcome, ctx)
+            except BaseException as problem:
+                interrupted = interrupted or problem
+        return interrupted
 
 
 async def _quietly(processor: BaseProcessor, method: str, *args: Any) -> None:

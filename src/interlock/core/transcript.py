@@ -285,7 +285,7 @@ class Transcript:
         elif self.ledger.own_tail() is not None:
             self.ledger.append_part(part)
         else:
-            part.mark = self.ledger.new_mark()
+            part.mark = self.ledger.new_mark(part)
             self._early.append(part)
         self.delivery.note_sent(part.mark)
 
