@@ -32,20 +32,19 @@ class Delivery:
 
     Attributes:
         released: pieces of text that have left, of the whole run, rejected attempts included.
-        first_held: the mark of the first part that is held, if any.
+        sent: marks of parts the client has, where that is not all of them (custom data goes past what is held).
         step_start_sent: whether the attempt's step-start has left.
     """
 
     __slots__ = (
         "_held",
         "_ledger",
-        "_sent",
         "_sink",
         "_step_from",
-        "first_held",
         "policy",
         "released",
         "renewed",
+        "sent",
         "started",
         "step_start_sent",
     )  # fmt: skip
@@ -60,14 +59,13 @@ class Delivery:
         self.policy: ReleasePolicy = policy
         self.released: list[str] = []
         self._step_from = 0
-        self.first_held: Mark | None = None
+        self.sent: set[Mark] = set()
         self.step_start_sent = False
         self.started = False
         self._sink = sink
         self._ledger = ledger
         self.renewed = renewed
         self._held: list[Held] | None = None
-        self._sent: set[Mark] = set()
 
     async def start(self) -> None:
         """Send the run's start, once."""
@@ -94,8 +92,6 @@ class Delivery:
     def _hold(self, chunk: Chunk, mark: Mark | None) -> None:
         assert self._held is not None
         self._held.append((chunk, mark, self._ledger.step))
-        if mark is not None and self.first_held is None:
-            self.first_held = mark
 
     async def send_now(self, chunk: Chunk) -> None:
         """Send a chunk past what is held."""
@@ -114,6 +110,11 @@ class Delivery:
             await pending
 
     @property
+    def holding(self) -> bool:
+        """Whether chunks are being held."""
+        return self._held is not None
+
+    @property
     def step_released(self) -> str:
         """The text of the attempt under way that has left."""
         return "".join(self.released[self._step_from :])
@@ -121,7 +122,7 @@ class Delivery:
     def note_sent(self, mark: Mark | None) -> None:
         """A part the client has without having been held (custom data)."""
         if mark is not None and self.policy != "live":
-            self._sent.add(mark)
+            self.sent.add(mark)
 
     # ------------------------------------------------------------------------------------------------------- holding
 
@@ -150,7 +151,6 @@ class Delivery:
         """Nothing that is held will ever leave."""
         if self._held is not None:
             self._held = None
-        self.first_held = None
 
     def drop_step(self, step: int) -> None:
         """Drop what is held of a step, and whatever was held after it began."""
@@ -158,12 +158,12 @@ class Delivery:
         if self._held is None:
             return
         self._held = [held for held in self._held if held[2] < step]
-        self.first_held = next((mark for _, mark, _ in self._held if mark is not None), None)
 
     # ------------------------------------------------------------------------------------------------------ releasing
 
     async def _release(self) -> None:
-        held, self._held, self.first_held = self._held or [], None, None
+        held, self._held = self._held or [], None
         self._ledger.sync()
-        for chunk in as_they_stand(held, self._ledger.response_parts(), self._sent):
+        for chunk in as_they_stand(held, self._ledger.response_parts(), self.sent):
             await self._out(self.renewed(chunk) if isinstance(chunk, StepFinish) else chunk)
+        self.sent.update(part.mark for part in self._ledger.response_parts() if part.mark is not None)

@@ -148,27 +148,29 @@ class Ledger:
             entry.remember()
         return entry is not None
 
-    def insert_part(self, part: Part, before: Mark) -> None:
-        """Add a part in front of another one of the answer; at the end when that one is gone."""
-        place = self._place_of(before)
+    def insert_unsent(self, part: Part, sent: set[Mark]) -> bool:
+        """Add a part in front of the first part of the answer that the client does not have; False if it has all."""
+        place = self._first_unsent(sent)
         if place is None:
-            self.append_part(part)
-            return
+            return False
         entry, index = place
         part.mark = self.new_mark(part)
         entry.message.content.parts.insert(index, part)
         entry.marks.insert(index, part.mark)
         self._last_place = (entry, index + 1)
+        return True
 
-    def _place_of(self, mark: Mark) -> tuple[Entry, int] | None:
-        if self._last_place is not None:  # the next one usually goes where the last one went
-            entry, index = self._last_place
-            parts = entry.message.content.parts
-            if index < len(parts) and parts[index].mark == mark:
-                return self._last_place
+    def _first_unsent(self, sent: set[Mark]) -> tuple[Entry, int] | None:
+        start = self._last_place  # the next one usually goes where the last one went
         for entry in self.entries:
-            for index, part in enumerate(entry.message.content.parts):
-                if part.mark == mark:
+            if entry.source != "response":
+                continue
+            parts = entry.message.content.parts
+            first = start[1] if start is not None and start[0] is entry and start[1] <= len(parts) else 0
+            if first and not all(part.mark in sent for part in parts[first - 1 : first]):
+                first = 0
+            for index in range(first, len(parts)):
+                if parts[index].mark not in sent:
                     return entry, index
         return None
 
@@ -209,8 +211,7 @@ class Ledger:
                 part.mark = before
             elif part.mark is None or part.mark in seen:
                 part.mark = self.new_mark(part, part.mark.step if part.mark else max(self.step, 0))
-            if part.mark is not None:
-                seen.add(part.mark)
+            seen.add(part.mark)
         entry.remember()
 
     def reconcile(self, shown: Iterable[Message], returned: Sequence[Message], source: MessageSource) -> None:

@@ -147,8 +147,9 @@ def _check(processor: Any, lane: Lane, seen: set[str]) -> None:
         )
     for hook in implemented(processor, lane):
         if not callable(getattr(processor, hook)):
+            given = described(getattr(processor, hook))
             raise UsageError(
-                f"{where}: processor {processor.id!r}: {hook} is no function; write a method of that name"
+                f"{where}: processor {processor.id!r}: {hook} is {given}; write a method of that name"
             )
     if not isinstance(processor, LANES[lane]) or not implemented(processor, lane):
         raise UsageError(

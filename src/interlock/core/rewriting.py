@@ -58,29 +58,43 @@ def as_they_stand(held: list[Held], parts: Iterable[Part], sent: set[Mark]) -> I
         parts: the response's parts, in order.
         sent: marks of parts the client has already.
     """
-    by_step: dict[int, list[Part]] = {}
-    for part in parts:
-        if part.mark is not None and part.mark not in sent:
-            by_step.setdefault(part.mark.step, []).append(part)
-    for step, segment in groupby(held, key=itemgetter(2)):
-        pairs = [(chunk, mark) for chunk, mark, _ in segment]
-        yield from _Segment(pairs, by_step.get(step, [])).chunks()
+    segments = {step: [(c, m) for c, m, _ in items] for step, items in groupby(held, key=itemgetter(2))}
+    segments = {step: _with_tool_inputs(items) for step, items in segments.items()}
+    places = _places([part for part in parts if part.mark is not None and part.mark not in sent])
+    pool: dict[Mark, list[Chunk]] = {}
+    for items in segments.values():
+        for chunk, mark in items:
+            if mark is not None:
+                pool.setdefault(mark, []).append(chunk)
+    for step in sorted({*segments, *places}):
+        yield from _Segment(segments.get(step, []), places.get(step, []), pool).chunks()
+
+
+def _places(parts: list[Part]) -> dict[int, list[Part]]:
+    """The parts by the step they leave with: their own, or an earlier one that has parts behind them."""
+    places: dict[int, list[Part]] = {}
+    step: int | None = None
+    for part in reversed(parts):
+        assert part.mark is not None
+        step = part.mark.step if step is None else min(step, part.mark.step)
+        places.setdefault(step, []).append(part)
+    return {step: own[::-1] for step, own in places.items()}
 
 
 class _Segment:
-    """The held chunks of one step beside its parts as they are."""
+    """The held chunks of one step beside the parts that leave with it."""
 
-    def __init__(self, held: list[_Marked], parts: list[Part]) -> None:
-        self._held = _with_tool_inputs(held)
+    def __init__(self, held: list[_Marked], parts: list[Part], pool: dict[Mark, list[Chunk]]) -> None:
+        self._held = held
         self._parts = {part.mark: part for part in parts if part.mark is not None}
-        self._known = {mark for _, mark in self._held if mark is not None}
-        self._originals = _original_texts(self._held)
+        self._pool = pool
+        self._said: dict[Mark, str] = {}
         self._rewritten: set[Any] = set()
 
     def chunks(self) -> Iterator[Chunk]:
         """The step's chunks, rewritten."""
         before = list(dict.fromkeys(mark for _, mark in self._held if mark in self._parts))
-        now = [mark for mark in self._parts if mark in self._known]
+        now = [mark for mark in self._parts if mark in self._pool]
         return self._as_they_came() if before == now else self._reordered()
 
     def _as_they_came(self) -> Iterator[Chunk]:
@@ -97,23 +111,17 @@ class _Segment:
         yield from _new_blocks(front)
 
     def _reordered(self) -> Iterator[Chunk]:
-        groups: dict[Mark, list[Chunk]] = {}
-        results: list[_Marked] = []
-        edges: list[Chunk] = []
-        for chunk, mark in self._held:
-            if mark is None:
-                edges.append(chunk)
-            elif isinstance(chunk, ToolResult | ToolError):
-                results.append((chunk, mark))
-            else:
-                groups.setdefault(mark, []).append(chunk)
+        edges = [chunk for chunk, mark in self._held if mark is None]
         yield from (chunk for chunk in edges if not isinstance(chunk, StepFinish))
+        results: list[tuple[Chunk, Mark]] = []
         for mark, part in self._parts.items():
-            if mark in groups:
-                for chunk in groups[mark]:
-                    yield from self._rewrite(chunk, mark)
-            else:
+            if mark not in self._pool:
                 yield from _new_block(part)
+            for chunk in self._pool.get(mark, ()):
+                if isinstance(chunk, ToolResult | ToolError):
+                    results.append((chunk, mark))
+                else:
+                    yield from self._rewrite(chunk, mark)
         for chunk, mark in results:
             yield from self._rewrite(chunk, mark)
         yield from (chunk for chunk in edges if isinstance(chunk, StepFinish))
@@ -123,7 +131,7 @@ class _Segment:
         added: dict[Mark | None, list[Part]] = {}
         behind: Mark | None = None
         for mark, part in self._parts.items():
-            if mark in self._known:
+            if mark in self._pool:
                 behind = mark
             else:
                 added.setdefault(behind, []).append(part)
@@ -133,7 +141,9 @@ class _Segment:
         if mark is None:
             yield chunk
         elif (part := self._parts.get(mark)) is not None:
-            yield from _part_chunk(chunk, part, self._originals.get(mark, ""), self._rewritten)
+            if mark not in self._said:
+                self._said[mark] = _said(self._pool[mark])
+            yield from _part_chunk(chunk, part, self._said[mark], self._rewritten)
 
 
 def _with_tool_inputs(held: list[_Marked]) -> list[_Marked]:
@@ -148,15 +158,15 @@ def _with_tool_inputs(held: list[_Marked]) -> list[_Marked]:
     return marked
 
 
-def _original_texts(held: list[_Marked]) -> dict[Mark, str]:
-    """What the deltas of each part say: its text, or a call's streamed arguments."""
-    pieces: dict[Mark, list[str]] = {}
-    for chunk, mark in held:
-        if mark is not None and isinstance(chunk, TextDelta | ReasoningDelta):
-            pieces.setdefault(mark, []).append(chunk.text)
-        elif mark is not None and isinstance(chunk, ToolInputDelta):
-            pieces.setdefault(mark, []).append(chunk.args_text)
-    return {mark: "".join(texts) for mark, texts in pieces.items()}
+def _said(chunks: list[Chunk]) -> str:
+    """What a part's deltas say: its text, or a call's streamed arguments."""
+    pieces: list[str] = []
+    for chunk in chunks:
+        if isinstance(chunk, TextDelta | ReasoningDelta):
+            pieces.append(chunk.text)
+        elif isinstance(chunk, ToolInputDelta):
+            pieces.append(chunk.args_text)
+    return "".join(pieces)
 
 
 def _part_chunk(chunk: Chunk, part: Part, original: str, rewritten: set[Any]) -> Iterator[Chunk]:

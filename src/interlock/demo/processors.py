@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from interlock import (
     HookContext,
@@ -203,6 +203,9 @@ class CleanRecord(OutputProcessor):
         return result.replace(result=clean)
 
 
-def in_words(record: Mapping[str, Any]) -> str:
-    """A record as a line to read."""
-    return "; ".join(f"{name}: {value}" for name, value in record.items())
+def in_words(value: Any) -> str:
+    """A record as a line to read, and anything else as it is."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    record = cast("Mapping[str, Any]", value)
+    return "; ".join(f"{name}: {entry}" for name, entry in record.items())

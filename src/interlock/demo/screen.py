@@ -17,6 +17,7 @@ from interlock.chunks import (
     TextDelta,
     TextEnd,
     ToolCall,
+    ToolError,
     ToolResult,
     TripWireChunk,
 )
@@ -72,6 +73,8 @@ class Screen:
                 self._labelled("tool call", f"{name}({in_words(args)})  # the model's, held to a JSON schema")
             case ToolResult(result=result):
                 self._labelled("result", in_words(result))
+            case ToolError(error=error):
+                self._labelled("failed", error)
             case StepFinish(finish_reason="retry", tripwire=trip) if trip is not None:
                 self._sent_back += 1
                 self._did(

@@ -1,0 +1,28 @@
+"""Case 13: the redacted stream is what storage holds."""
+
+from __future__ import annotations
+
+import pytest
+from notation import Bench, HoldBack, both_modes, masked
+
+from interlock.testing import text
+
+pytestmark = pytest.mark.anyio
+
+
+@both_modes
+async def test_the_store_holds_what_was_shown(mode: str) -> None:
+    """Client, result, the store itself and the next turn's prompt have the redacted text, and nothing has
+    the raw.
+
+    R0.1, R8.1, case 13.
+    """
+    bench = Bench([text("my pin ", "1234 ok")], [text("yes")], output_processors=[HoldBack("pin", masked)])
+    ran = await bench.run(mode)
+    if mode == "stream":
+        assert ran.text_concat == "my pin **** ok"
+        ran.never_contains("1234")
+    assert await bench.stored() == ["user: x", "assistant: my pin **** ok"]
+    assert b"1234" not in b"".join(bench.store._threads["t"]), "no second copy in another field of the row"
+    await bench.run(mode, "again")
+    assert bench.receives(2) == ["user: x", "assistant: my pin **** ok", "user: again"]
