@@ -37,17 +37,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="", metavar="ID[,ID...]")
     args = parser.parse_args(argv)
-    logging.disable(logging.ERROR)  # what on_violation raises is logged, on purpose
     only = {name for name in args.only.split(",") if name}
     files = [path for path in sorted(args.scenarios.glob("*.json")) if not only or path.stem in only]
     if not files or only - {path.stem for path in files}:
         sys.stderr.write(f"no such scenario in {args.scenarios}\n")
         return 2
     args.out.mkdir(parents=True, exist_ok=True)
-    for path in files:
-        trace = run_scenario(json.loads(path.read_text(encoding="utf-8")))
-        text = json.dumps(trace, ensure_ascii=False, indent=1)
-        (args.out / path.name).write_text(text + "\n", encoding="utf-8")
+    logging.disable(logging.ERROR)  # what on_violation raises is logged, on purpose
+    try:
+        for path in files:
+            trace = run_scenario(json.loads(path.read_text(encoding="utf-8")))
+            text = json.dumps(trace, ensure_ascii=False, indent=1)
+            (args.out / path.name).write_text(text + "\n", encoding="utf-8")
+    finally:
+        logging.disable(logging.NOTSET)
     sys.stdout.write(f"{len(files)} traces in {args.out}\n")
     return 0
 

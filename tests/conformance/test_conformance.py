@@ -42,7 +42,11 @@ def vocabulary(begin: str, end: str) -> str:
 
 def test_the_interpreter_knows_the_whole_language() -> None:
     """Every op and condition of VOCABULARY.md is interpreted, and no other."""
-    rows = [line.split("` |")[0] + "`" for line in vocabulary("### Ops", "## Tools").splitlines() if line[:3] == "| `"]
+    rows = [
+        line.split("` |")[0] + "`"
+        for line in vocabulary("### Ops", "## Tools").splitlines()
+        if line[:3] == "| `"
+    ]
     assert set(re.findall(r"`([a-z_]+)", " ".join(rows))) == ops.KNOWN
     named = set(re.findall(r"`([a-z_]+)", vocabulary("### Conditions", "*Hook text*"))) - {"when"}
     assert named == conditions.KNOWN

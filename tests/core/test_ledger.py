@@ -287,10 +287,13 @@ def test_open_calls_are_dropped_before_saving() -> None:
 def test_data_goes_in_front_of_what_is_held() -> None:
     """R3.6: data sent past held parts stands in front of them, in the order it was sent."""
     ledger = two_steps()
-    held = answer(ledger).content.parts[3].mark
-    assert held is not None
-    ledger.insert_part(DataPart(type="data-1"), held)
-    ledger.insert_part(DataPart(type="data-2"), held)
+    parts = answer(ledger).content.parts
+    sent = {part.mark for part in parts[:3] if part.mark is not None}
+    for kind in ("data-1", "data-2"):
+        part = DataPart(type=kind)
+        assert ledger.insert_unsent(part, sent)
+        assert part.mark is not None
+        sent.add(part.mark)
     types = [part.type for part in answer(ledger).content.parts]
     assert types == ["text", "text", "step-start", "data-1", "data-2", "text", "text"]
     assert [part.type for part in ledger.response_parts(1)][-4:] == ["data-1", "data-2", "text", "text"]

@@ -147,10 +147,10 @@ async def test_system_messages_and_feedback_are_never_saved() -> None:
         ctx.message_list.add_system("untagged system").add_system("tagged system", tag="x")
 
     def judge(output: Any, ctx: Any) -> None:
-        if "bad" in output.text:
+        if "wretched" in output.text:
             ctx.abort("feedback reason", retry=True)
 
-    model = ScriptedModel([text("bad")], [text("good")])
+    model = ScriptedModel([text("wretched")], [text("good")])
     saved = await play(
         model,
         on_input(process_input=add_system),
@@ -162,7 +162,7 @@ async def test_system_messages_and_feedback_are_never_saved() -> None:
     assert "feedback reason" in model.calls[1].prompt_text
     assert [(m.role, m.text) for m in saved] == [("user", "question"), ("assistant", "good")]
     everything = repr([message_to_row(m) for m in saved])
-    for hidden in ("system", "instructions", "feedback", "bad"):
+    for hidden in ("system", "instructions", "feedback", "wretched"):
         assert hidden not in everything
 
 

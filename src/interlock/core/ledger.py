@@ -10,12 +10,14 @@ Rules kept here:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from interlock.core.messages import (
     Content,
+    DataPart,
     Mark,
     Message,
     Part,
@@ -120,7 +122,7 @@ class Ledger:
     def new_mark(self, part: Part, step: int | None = None) -> Mark:
         """A mark for a part of this step, by default of the one under way."""
         self._serial += 1
-        return Mark(self.step if step is None else step, self._serial, type(part).__name__)
+        return Mark(self.step if step is None else step, self._serial, _kind(part))
 
     def append_part(self, part: Part, *, keep_mark: bool = False) -> None:
         """Add a part to the answer: to its last message when that is the run's own, else to a new one (R3.6)."""
@@ -200,17 +202,20 @@ class Ledger:
             return
         present = {part.mark for part in parts}
         seen: set[Mark] = set()
+        behind = _steps_behind(parts)
         for index, part in enumerate(parts):
             before = entry.marks[index] if index < len(entry.marks) else None
             if (
                 part.mark is None
                 and before is not None
                 and before not in present
-                and before.kind == type(part).__name__
+                and before.kind == _kind(part)
             ):
                 part.mark = before
             elif part.mark is None or part.mark in seen:
-                part.mark = self.new_mark(part, part.mark.step if part.mark else max(self.step, 0))
+                # put in front of an earlier step's part it is an edit of that step: texts follow the list
+                step = part.mark.step if part.mark else max(self.step, 0)
+                part.mark = self.new_mark(part, min(step, behind[index]))
             seen.add(part.mark)
         entry.remember()
 
@@ -303,6 +308,21 @@ class Ledger:
 def joined_text(parts: Iterable[Part]) -> str:
     """The text of the text parts among these."""
     return "".join(part.text for part in parts if part.type == "text" and isinstance(part, TextPart))
+
+
+def _kind(part: Part) -> str:
+    return type(part).__name__
+
+
+def _steps_behind(parts: Sequence[Part]) -> list[int]:
+    """For each part the lowest step of those behind it (custom data may have gone past what was held: not counted)."""
+    lowest = sys.maxsize
+    steps: list[int] = []
+    for part in reversed(parts):
+        steps.append(lowest)
+        if part.mark is not None and part.mark.step >= 0 and not isinstance(part, DataPart):
+            lowest = min(lowest, part.mark.step)
+    return steps[::-1]
 
 
 def step_of(part: Part) -> int:

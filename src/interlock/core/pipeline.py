@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from interlock.core.errors import UsageError
 from interlock.core.hooks import HOOKS, LANES, hooks_of
 from interlock.core.processor import BaseProcessor, Lane
+from interlock.core.shapes import described
 from interlock.core.stream_parts import may_read_stream_parts
 
 if TYPE_CHECKING:
