@@ -10,14 +10,12 @@ Rules kept here:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from interlock.core.messages import (
     Content,
-    DataPart,
     Mark,
     Message,
     Part,
@@ -202,7 +200,6 @@ class Ledger:
             return
         present = {part.mark for part in parts}
         seen: set[Mark] = set()
-        behind = _steps_behind(parts)
         for index, part in enumerate(parts):
             before = entry.marks[index] if index < len(entry.marks) else None
             if (
@@ -213,9 +210,7 @@ class Ledger:
             ):
                 part.mark = before
             elif part.mark is None or part.mark in seen:
-                # put in front of an earlier step's part it is an edit of that step: texts follow the list
-                step = part.mark.step if part.mark else max(self.step, 0)
-                part.mark = self.new_mark(part, min(step, behind[index]))
+                part.mark = self.new_mark(part, part.mark.step if part.mark else max(self.step, 0))
             seen.add(part.mark)
         entry.remember()
 
@@ -312,17 +307,6 @@ def joined_text(parts: Iterable[Part]) -> str:
 
 def _kind(part: Part) -> str:
     return type(part).__name__
-
-
-def _steps_behind(parts: Sequence[Part]) -> list[int]:
-    """For each part the lowest step of those behind it (custom data may have gone past what was held: not counted)."""
-    lowest = sys.maxsize
-    steps: list[int] = []
-    for part in reversed(parts):
-        steps.append(lowest)
-        if part.mark is not None and part.mark.step >= 0 and not isinstance(part, DataPart):
-            lowest = min(lowest, part.mark.step)
-    return steps[::-1]
 
 
 def step_of(part: Part) -> int:
