@@ -66,11 +66,16 @@ class Chain:
     __slots__ = ("_row", "hooks", "run", "survived")
 
     def __init__(self, run: Run, calls: Sequence[HookCall]) -> None:
-        self.run = run
+        self.run: Run = run
         self.hooks = [StreamHook(call, run.contexts[call.member]) for call in calls]
         # what the loop below needs of each hook, unpacked in one go
         self._row = [(hook.function, hook.is_async, hook.ctx, hook.parts, hook) for hook in self.hooks]
         self.survived = False
+
+    def close(self) -> None:
+        """The run is over: forget it."""
+        self.hooks, self._row = [], []
+        del self.run
 
     async def feed(self, chunk: Chunk, start: int = 0) -> None:
         """Pass a chunk through the hooks from ``start`` on, and what is left of it to the transcript."""

@@ -40,6 +40,7 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
     run.outcome = outcome
     interrupted = await run.tell_end(outcome)
     await run.delivery.send_last(_last_chunk(run, outcome))
+    run.close()
     if outcome.error is not None:
         raise outcome.error
     if interrupted is not None:

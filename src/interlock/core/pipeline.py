@@ -72,11 +72,15 @@ class Pipeline:
     Args:
         lists: the processors of each lane, framework's own included, in order.
 
+    Attributes:
+        has_error_processors: whether process_api_error has anybody to ask.
+        must_hold_steps: whether a step's text has to wait for its judges (release policy ``auto``, spec R7.5).
+
     Raises:
         UsageError: a processor without id, without a hook of its list, twice in one list, or no processor at all.
     """
 
-    __slots__ = ("calls", "members")
+    __slots__ = ("calls", "has_error_processors", "members", "must_hold_steps")
 
     def __init__(self, lists: Mapping[Lane, Sequence[BaseProcessor]]) -> None:
         self.members: list[Member] = []
@@ -96,16 +100,8 @@ class Pipeline:
         for call in calls["process_output_stream"]:
             call.reads_parts = _reads_parts(call, calls)
         self.calls: dict[str, tuple[HookCall, ...]] = {hook: tuple(row) for hook, row in calls.items()}
-
-    @property
-    def has_error_processors(self) -> bool:
-        """Whether process_api_error has anybody to ask."""
-        return bool(self.calls["process_api_error"])
-
-    @property
-    def must_hold_steps(self) -> bool:
-        """Whether a step's text has to wait for its judges (release policy ``auto``, spec R7.5)."""
-        return any(not call.processor.observes for call in self.calls["process_output_step"])
+        self.has_error_processors = bool(self.calls["process_api_error"])
+        self.must_hold_steps = any(not call.processor.observes for call in self.calls["process_output_step"])
 
 
 def _reads_parts(stream: HookCall, calls: Mapping[str, Sequence[HookCall]]) -> bool:

@@ -113,7 +113,7 @@ class Run:
         self.pipeline = pipeline
         self.options = options
         self.edges = edges
-        self.id = edges.new_id()
+        self._id: str | None = None
         self.ledger = Ledger(edges.new_id, edges.now)
         self.message_list = MessageList(self.ledger)
         self.delivery = Delivery(sink, options.release, self.ledger, self._renewed)
@@ -145,6 +145,13 @@ class Run:
         for call in pipeline.calls["process_output_stream"]:
             self.contexts[call.member].stands_at(call.index)
         self.chain = Chain(self, pipeline.calls["process_output_stream"])
+
+    @property
+    def id(self) -> str:
+        """The run's id, made when somebody asks."""
+        if self._id is None:
+            self._id = self.edges.new_id()
+        return self._id
 
     def state_of(self, processor_id: str) -> dict[str, Any]:
         """A processor's state (spec R6)."""
@@ -223,7 +230,7 @@ class Run:
 
     def post_data(self, chunk: DataChunk, index: int = -1, message_id: str | None = None) -> None:
         """Take a data chunk from a writer. One from a stream hook starts behind that hook (spec R9.2)."""
-        if self.latch.trip is None:
+        if self.latch.trip is None and self.outcome is None:
             from_stream = index >= 0 and self.stage == "process_output_stream"
             start = index + 1 if from_stream else 0
             if message_id is not None:
@@ -390,6 +397,16 @@ class Run:
         accepted = [attempt for attempt in self.attempts if attempt.accepted]
         return accepted[-1].finish_reason if accepted else "unknown"
 
+    def close(self) -> None:
+        """Let go of what refers back to the run, so that it is freed at once and not by the garbage collector.
+
+        A context that somebody kept can still be read; what it sends goes nowhere.
+        """
+        self.ledger.before_read = None
+        self.delivery.renewed = _as_it_is
+        self.contexts.clear()
+        self.chain.close()
+
     async def tell_end(self, outcome: RunOutcome) -> BaseException | None:
         """``on_run_end`` of every processor, once each, whatever comes in between (spec R1.5).
 
@@ -407,6 +424,10 @@ class Run:
             except BaseException as problem:
                 interrupted = interrupted or problem
         return interrupted
+
+
+def _as_it_is(chunk: StepFinish) -> StepFinish:
+    return chunk
 
 
 async def _quietly(processor: BaseProcessor, method: str, *args: Any) -> None:

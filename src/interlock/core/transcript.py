@@ -325,6 +325,8 @@ class Transcript:
 
     async def close_blocks(self) -> None:
         """Close what is still open, behind the chain."""
+        if not (self._texts or self._reasonings or self._tool_inputs):
+            return
         for chunk in self.open_chunks():
             await self._take(chunk)
 
