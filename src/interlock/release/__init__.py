@@ -1,0 +1,1 @@
+"""The streaming guard engine: what may leave, and when (spec R0)."""
