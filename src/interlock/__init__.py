@@ -39,6 +39,7 @@ from interlock.core.step import (
     StepRecord,
 )
 from interlock.core.tool import Tool, ToolContext, Writer, tool
+from interlock.guarding import GuardedText, guard_stream, guard_text
 from interlock.processors import Chain, Parallel, When
 from interlock.stream import RunStream
 
@@ -50,6 +51,7 @@ __all__ = [
     "CallOptions",
     "Chain",
     "ErrorProcessor",
+    "GuardedText",
     "HookContext",
     "InputChange",
     "InputProcessor",
@@ -83,5 +85,7 @@ __all__ = [
     "UsageError",
     "When",
     "Writer",
+    "guard_stream",
+    "guard_text",
     "tool",
 ]
