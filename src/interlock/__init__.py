@@ -5,6 +5,7 @@ The public names are here, in ``interlock.chunks``, ``interlock.processors``, ``
 """
 
 from interlock.agent import Agent, CallOptions
+from interlock.core.chunks import StepRecord
 from interlock.core.context import HookContext
 from interlock.core.errors import (
     InterlockError,
@@ -36,7 +37,6 @@ from interlock.core.step import (
     Retry,
     StepChange,
     StepInput,
-    StepRecord,
 )
 from interlock.core.tool import Tool, ToolContext, Writer, tool
 from interlock.guarding import GuardedText, guard_stream, guard_text

@@ -138,6 +138,11 @@ class Agent:
         self.id = id
         self.model = resolve_model(model)
         self.tools: dict[str, Tool] = tool_set(tools, where=where)
+        if memory is not None and not isinstance(memory, Memory):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(
+                f"{where}: memory must be a Memory, not {described(memory)}; the thread is named with each call: "
+                "generate(..., memory={'thread': ..., 'resource': ...})"
+            )
         self.memory = memory
         self.release: Release = _checked_release(release, where)
         self.max_steps = _checked_steps(max_steps, where)
@@ -155,7 +160,10 @@ class Agent:
         Pipeline({lane: given for lane, given in self._lists.items() if not callable(given)})
         self._pipelines: dict[bool, Pipeline] = {}
 
-    # -------------------------------------------------------------------------------------------------------- running
+    def __repr__(self) -> str:
+        return f"<Agent {self.id}>"
+
+    # ------------------------------------------------------------------------------------------------------- running
 
     def stream(self, input: Any, **options: Unpack[CallOptions]) -> RunStream:
         """Start a run and read it as it happens.
@@ -275,6 +283,10 @@ class _Call:
         self.system = system_messages(options.get("system"), tag="call", where=f"{where}: system")
         self.request_context = _checked_context(options.get("request_context"), where)
         self.thread_id, self.resource_id = _checked_memory(options.get("memory"), where)
+        if self.thread_id is not None and agent.memory is None:
+            raise UsageError(
+                f"{where}: memory names a thread, but the agent has no memory; give Agent(memory=Memory())"
+            )
         self.prepare_step = options.get("prepare_step")
         self.release: Release = _checked_release(options.get("release", agent.release), where)
         self.overridden: dict[Lane, Any] = {}

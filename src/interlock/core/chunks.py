@@ -11,16 +11,10 @@ A chunk's ``type`` is its name on the wire; the envelope ``{type, runId, from, p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
-from interlock.core.record import FrozenRecord, Record
-
-if TYPE_CHECKING:
-    from interlock.core.messages import Message
-    from interlock.core.step import StepRecord
-
-Metadata: TypeAlias = dict[str, Any]
-"""Provider metadata: a provider's name to whatever it attached (signatures, log-probabilities, ...)."""
+from interlock.core.messages import Message
+from interlock.core.record import FrozenRecord, Metadata, Record
 
 
 class Usage(FrozenRecord, kw_only=True, frozen=True):
@@ -85,37 +79,6 @@ class ResponseMetadata(Chunk, kw_only=True):
     timestamp: Any = None
     headers: dict[str, str] | None = None
     raw: Any = None
-
-
-class StepFinish(Chunk, kw_only=True):
-    """A step is accepted, or, with finish_reason ``retry``, withdrawn (spec R1.4, R7.3)."""
-
-    type: ClassVar[str] = "step-finish"
-    finish_reason: str
-    usage: Usage
-    is_continued: bool = False
-    text: str = ""
-    steps: list[StepRecord] = []
-    processor_retry_count: int = 0
-    processor_retry_feedback: str | None = None
-    tripwire: TripWireInfo | None = None
-    warnings: list[Any] = []
-    provider_metadata: Metadata | None = None
-
-
-class Finish(Chunk, kw_only=True):
-    """The end of a model's response or, as a client's last chunk, of the run.
-
-    The run's own carries the final steps and messages; processors see only the model's (spec R4.6).
-    """
-
-    type: ClassVar[str] = "finish"
-    finish_reason: str = "unknown"
-    usage: Usage | None = None
-    provider_metadata: Metadata | None = None
-    steps: list[StepRecord] | None = None
-    messages: list[Message] | None = None
-    processor_retry_count: int = 0
 
 
 class ErrorChunk(Chunk):
@@ -287,6 +250,61 @@ class File(Chunk, kw_only=True):
     mime_type: str
     data: str
     provider_metadata: Metadata | None = None
+
+
+class StepRecord(Record, kw_only=True):
+    """One step as results and ``ctx.steps`` show it: what the message list holds of it now (spec R4, R5.3).
+
+    Attributes:
+        finish_reason: the model's; ``tripwire`` for a blocked step, ``retry`` for a rejected attempt.
+        tripwire: set on blocked and rejected ones, which have no text.
+    """
+
+    step_number: int = 0
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: list[ToolCall] = []
+    tool_results: list[ToolResult] = []
+    sources: list[Source] = []
+    files: list[File] = []
+    usage: Usage = Usage()
+    finish_reason: str = "unknown"
+    request: Any = None
+    response: Any = None
+    warnings: list[Any] = []
+    provider_metadata: Metadata | None = None
+    tripwire: TripWireInfo | None = None
+
+
+class StepFinish(Chunk, kw_only=True):
+    """A step is accepted, or, with finish_reason ``retry``, withdrawn (spec R1.4, R7.3)."""
+
+    type: ClassVar[str] = "step-finish"
+    finish_reason: str
+    usage: Usage
+    is_continued: bool = False
+    text: str = ""
+    steps: list[StepRecord] = []
+    processor_retry_count: int = 0
+    processor_retry_feedback: str | None = None
+    tripwire: TripWireInfo | None = None
+    warnings: list[Any] = []
+    provider_metadata: Metadata | None = None
+
+
+class Finish(Chunk, kw_only=True):
+    """The end of a model's response or, as a client's last chunk, of the run.
+
+    The run's own carries the final steps and messages; processors see only the model's (spec R4.6).
+    """
+
+    type: ClassVar[str] = "finish"
+    finish_reason: str = "unknown"
+    usage: Usage | None = None
+    provider_metadata: Metadata | None = None
+    steps: list[StepRecord] | None = None
+    messages: list[Message] | None = None
+    processor_retry_count: int = 0
 
 
 class DataChunk(Chunk, kw_only=True):

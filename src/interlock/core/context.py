@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from interlock.core.chunks import Chunk, DataChunk
+from interlock.core.chunks import Chunk, DataChunk, StepRecord
 from interlock.core.errors import TripWire, UsageError
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.processor import BaseProcessor, ProcessorViolation
 from interlock.core.request_context import RequestContext
 from interlock.core.shapes import described, is_mapping
-from interlock.core.step import StepRecord
 
 if TYPE_CHECKING:
     from interlock.core.message_list import MessageList
@@ -50,7 +49,10 @@ class HookContext:
     def abort(self, reason: str | None = None, *, retry: bool = False, metadata: Any = None) -> NoReturn:
         """Stop the run (spec R5.1), or, with ``retry``, ask the step again with the reason as feedback (R7.1).
 
-        It counts when it is called, even if what it raises is swallowed.
+        It counts when it is called, even if what it raises is swallowed. A retry is granted in any hook inside a
+        step and in process_output_result, as long as ``max_processor_retries`` is not used up; from process_input,
+        with no retries set, or after a tool that is not repeatable has run, the run ends. Reason and metadata
+        reach the client.
 
         Args:
             reason: in words; by default names the processor.

@@ -154,6 +154,8 @@ class Ledger:
         if place is None:
             return False
         entry, index = place
+        if isinstance(entry.message.content.parts[index], StepStartPart):
+            index += 1  # a border stays in front of what its step brings
         part.mark = self.new_mark(part)
         entry.message.content.parts.insert(index, part)
         entry.marks.insert(index, part.mark)

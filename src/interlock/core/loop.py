@@ -64,7 +64,7 @@ async def take_step(run: Run) -> Phase | None:
     attempt = run.open_attempt()
     await stages.process_input_step(run, attempt)
     if not await call_model(run, attempt):
-        return take_step
+        return repair_step
     await stages.process_llm_response(run, attempt)
     await stages.process_output_step(run, attempt)
     await run.delivery.accept_step()
@@ -93,8 +93,6 @@ async def call_model(run: Run, attempt: Attempt) -> bool:
         run.attempts.remove(attempt)  # a failed call is no step
         if not await stages.process_api_error(run, failure.error):
             raise failure.error from failure.error.__cause__
-        run.error_retries += 1
-        await withdraw(run, attempt)
         return False
     return True
 
@@ -108,6 +106,7 @@ async def call_tools(run: Run, attempt: Attempt) -> None:
     outcomes = await run_tools(run, attempt, [part for part in calls if part.state == "call"])
     for part in calls:
         result = await stages.process_tool_result(run, result_of(part, outcomes.get(part.tool_call_id)))
+        run.stage = "process_output_stream"
         await run.chain.feed(stages.result_chunk(result))
 
 
@@ -165,7 +164,6 @@ def result_of(part: ToolInvocationPart, outcome: ToolDone | None) -> ToolResult:
 
 async def close_step(run: Run, attempt: Attempt) -> None:
     """The step is accepted when its step-finish has passed (R1.4)."""
-    run.message_list.clear_system(FEEDBACK)
     run.stage = "process_output_stream"
     steps = run.all_steps()
     await run.chain.feed(
@@ -182,6 +180,7 @@ async def close_step(run: Run, attempt: Attempt) -> None:
     )
     await run.transcript.close_blocks()  # should a hook have dropped the step-finish
     attempt.accepted = True
+    run.message_list.clear_system(FEEDBACK)
     run.delivery.close_step()
 
 
@@ -205,6 +204,14 @@ def trip_over(run: Run, phase: Phase, trip: TripWire) -> Phase | None:
     return take_again
 
 
+async def repair_step(run: Run) -> Phase | None:
+    """Withdraw what a failed call brought, and take the same step again (R4.5)."""
+    assert run.attempt is not None
+    run.error_retries += 1
+    await withdraw(run, run.attempt)
+    return take_step
+
+
 async def take_again(run: Run) -> Phase | None:
     """Withdraw the attempt, tell the model why, and take the same step again (R7.3)."""
     attempt = run.attempt
@@ -226,7 +233,7 @@ async def withdraw(run: Run, attempt: Attempt, feedback: str | None = None) -> N
     ends = run.transcript.open_chunks()
     run.delivery.drop_step(attempt.number)
     run.transcript.forget_step(attempt.number)
-    if run.delivery.step_start_sent:
+    if not run.delivery.holding:  # what was held has gone, start and all
         for end in ends:
             await run.delivery.send_now(end)
     if attempt.opened:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from interlock.core.chunks import Metadata
-from interlock.core.record import FrozenRecord, Record
+from interlock.core.record import FrozenRecord, Metadata, Record
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 ToolState: TypeAlias = Literal[
@@ -55,6 +54,10 @@ class Part(Record, kw_only=True, eq=False):
         return all(
             getattr(self, name) == getattr(other, name) for name in self.__struct_fields__ if name != "mark"
         )
+
+    def __repr__(self) -> str:
+        shown = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "mark")
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown if value is not None)})"
 
 
 class TextPart(Part, kw_only=True, eq=False):

@@ -62,8 +62,8 @@ class BaseProcessor:
         processor_index: its place in the combined list; set by the runtime.
         process_data_parts: whether process_output_stream gets ``data-*`` chunks too.
         process_tool_errors: whether process_tool_result gets failed calls too.
-        observes: its hooks only look (or add), they judge nothing: text need not wait for its process_output_step
-            (release policy ``auto``), and input need not have passed its process_input to be kept.
+        observes: its process_output_step only looks: text need not wait for it (release policy ``auto``).
+        is_framework: one of the library's own (memory): it judges nothing, so input need not have passed it.
         on_error: ``"closed"``: an exception in a hook ends the run. ``"open"``: it becomes a violation and the
             hook's return counts as unchanged.
     """
@@ -75,6 +75,7 @@ class BaseProcessor:
     process_data_parts: bool = False
     process_tool_errors: bool = False
     observes: bool = False
+    is_framework: ClassVar[bool] = False
     on_error: Literal["closed", "open"] = "closed"
 
     lanes: ClassVar[tuple[Lane, ...]] = ()

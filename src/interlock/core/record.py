@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
 from interlock.core.errors import UsageError
 
 S = TypeVar("S", bound=Struct)
+
+Metadata: TypeAlias = dict[str, Any]
+"""Provider metadata: a provider's name to whatever it attached (signatures, log-probabilities, ...)."""
 
 
 class Record(Struct):

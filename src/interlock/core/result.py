@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from interlock.core.chunks import File, Source, ToolCall, ToolResult, TripWireInfo, Usage
+from interlock.core.chunks import File, Source, StepRecord, ToolCall, ToolResult, TripWireInfo, Usage
 from interlock.core.errors import TripWireError
 from interlock.core.messages import Message
 from interlock.core.processor import ProcessorViolation
 from interlock.core.record import Record
-from interlock.core.step import StepRecord
 
 
 class RunResult(Record, kw_only=True):
@@ -25,7 +24,7 @@ class RunResult(Record, kw_only=True):
         tripwire: why a processor blocked the run, or None.
         violations: everything processors objected to, blocked or not, in order.
         released_text: what had left for the client, also under ``live`` before a block.
-        object: the structured output, when one was asked for.
+        object: the structured output; not filled in this version, which hands the schema to the model only.
     """
 
     text: str

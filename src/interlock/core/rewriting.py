@@ -195,8 +195,6 @@ def _part_chunk(chunk: Chunk, part: Part, original: str, rewritten: set[Any]) ->
             )
         case ToolError(), ToolInvocationPart():
             yield chunk if chunk.error == part.error_text else chunk.replace(error=part.error_text or "")
-        case (Source(), SourcePart()) | (File(), FilePart()):
-            yield from _new_block(part)
         case _:
             yield from _new_block(part)
 

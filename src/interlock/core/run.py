@@ -15,6 +15,7 @@ from interlock.core.chunks import (
     DataChunk,
     File,
     StepFinish,
+    StepRecord,
     ToolCall,
     ToolResult,
     TripWireInfo,
@@ -41,7 +42,7 @@ from interlock.core.record import FrozenRecord, Record
 from interlock.core.request_context import RequestContext
 from interlock.core.result import RunOutcome, RunResult, Turn
 from interlock.core.rewriting import source_chunk
-from interlock.core.step import StepInput, StepRecord
+from interlock.core.step import StepInput
 from interlock.core.tool import Tool
 from interlock.core.transcript import Transcript
 
@@ -123,7 +124,7 @@ class Run:
         self.alert = False
         self.cancelled = False
         self.failed_in_hook = False
-        self.input_passed = all(call.processor.observes for call in pipeline.calls["process_input"])
+        self.input_passed = all(call.processor.is_framework for call in pipeline.calls["process_input"])
         self.outcome: RunOutcome | None = None
         self.stage = "process_input"
         self.base_system: list[SystemMessage] = []
@@ -191,6 +192,7 @@ class Run:
             raise problem
         if not isinstance(problem, Exception):
             raise problem
+        await self._tell_violations()
         if call.processor.on_error == "open":
             self.note_violation(
                 call.processor, f"{call.hook} failed and was passed over", {"error": type(problem).__name__}
@@ -214,11 +216,14 @@ class Run:
         self.alert = False
         if self._outbox:
             await self.flush_data()
+        await self._tell_violations()
+        if self.latch.trip is not None:
+            raise self.latch.trip
+
+    async def _tell_violations(self) -> None:
         while self._untold:
             processor, violation = self._untold.pop(0)
             await _quietly(processor, "on_violation", violation)
-        if self.latch.trip is not None:
-            raise self.latch.trip
 
     def note_violation(self, processor: BaseProcessor, message: str, detail: Any) -> None:
         """Record a violation; ``on_violation`` is told at the next look."""

@@ -1,22 +1,20 @@
-"""What hooks are given and what they may give back (spec R4), and the record of a step."""
+"""What hooks are given and what they may give back (spec R4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from interlock.core.chunks import (
     Chunk,
-    File,
     Metadata,
-    Source,
+    StepRecord,
     ToolCall,
-    ToolResult,
-    TripWireInfo,
     Usage,
 )
+from interlock.core.message_list import MessageList
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.model import (
     LanguageModel,
@@ -31,34 +29,6 @@ from interlock.core.model import (
 from interlock.core.record import FrozenRecord, Record
 from interlock.core.shapes import is_dict, is_sequence
 from interlock.core.tool import Tool
-
-if TYPE_CHECKING:
-    from interlock.core.message_list import MessageList
-
-
-class StepRecord(Record, kw_only=True):
-    """One step as results and ``ctx.steps`` show it: what the message list holds of it now (spec R4, R5.3).
-
-    Attributes:
-        finish_reason: the model's; ``tripwire`` for a blocked step, ``retry`` for a rejected attempt.
-        tripwire: set on blocked and rejected ones, which have no text.
-    """
-
-    step_number: int = 0
-    text: str = ""
-    reasoning: str = ""
-    tool_calls: list[ToolCall] = []
-    tool_results: list[ToolResult] = []
-    sources: list[Source] = []
-    files: list[File] = []
-    usage: Usage = Usage()
-    finish_reason: str = "unknown"
-    request: Any = None
-    response: Any = None
-    warnings: list[Any] = []
-    provider_metadata: Metadata | None = None
-    tripwire: TripWireInfo | None = None
-
 
 # ----------------------------------------------------------------------------------------------- process_input
 

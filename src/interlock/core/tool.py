@@ -108,6 +108,13 @@ class Tool:
         self.has_given_schema = parameters is not None
         self.parameters: dict[str, Any] = parameters if parameters is not None else self._schema()
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, as in a unit test."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}>"
+
     @property
     def spec(self) -> ToolSpec:
         """The tool as the model sees it."""

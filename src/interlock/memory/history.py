@@ -18,7 +18,7 @@ class MessageHistory(InputProcessor):
     """
 
     id = "message-history"
-    observes = True
+    is_framework = True
 
     def __init__(self, store: Store, last_messages: int | None = 20) -> None:
         self.store = store

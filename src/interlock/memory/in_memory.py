@@ -20,7 +20,7 @@ class InMemoryStore:
     """
 
     def __init__(self) -> None:
-        self._threads: dict[str, list[bytes]] = {}
+        self._threads: dict[str, dict[str, bytes]] = {}
         self._owners: dict[str, str | None] = {}
 
     async def messages(
@@ -28,7 +28,7 @@ class InMemoryStore:
     ) -> list[Message]:
         """The thread's messages, oldest first: all, or the last so many. See :class:`interlock.memory.Store`."""
         self._check_owner(thread_id, resource_id)
-        rows = self._threads.get(thread_id, [])
+        rows = list(self._threads.get(thread_id, {}).values())
         return [
             message_from_row(msgspec.json.decode(row))
             for row in (rows if last is None else rows[-last:] if last else [])
@@ -37,20 +37,18 @@ class InMemoryStore:
     async def save_turn(self, turn: Turn) -> None:
         """Save a turn; a message that is there already (the same id) is replaced. See :class:`Store`."""
         self._check_owner(turn.thread_id, turn.resource_id)
-        encoded = [(message.id, _encoded(message)) for message in turn.messages]
-        rows = list(self._threads.get(turn.thread_id, ()))
-        places = {msgspec.json.decode(row)["id"]: index for index, row in enumerate(rows)}
-        for message_id, row in encoded:
-            if message_id in places:
-                rows[places[message_id]] = row
-            else:
-                rows.append(row)
-        self._threads[turn.thread_id] = rows
+        encoded = {message.id: _encoded(message) for message in turn.messages}
+        self._threads.setdefault(turn.thread_id, {}).update(
+            encoded
+        )  # all of it, or, if encoding failed, nothing
         self._owners.setdefault(turn.thread_id, turn.resource_id)
 
     def _check_owner(self, thread_id: str, resource_id: str | None) -> None:
         if thread_id in self._owners and self._owners[thread_id] != resource_id:
-            raise UsageError(f"thread {thread_id!r} belongs to another resource than {resource_id!r}")
+            given = "none was given" if resource_id is None else f"not {resource_id!r}"
+            raise UsageError(
+                f"thread {thread_id!r} belongs to another resource ({given}); give its resource=..."
+            )
 
 
 def _encoded(message: Message) -> bytes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self
 
+from interlock.core.errors import InterlockError
 from interlock.core.record import FrozenRecord
 from interlock.release.pattern import ExactPattern
 
@@ -12,6 +14,28 @@ EAGER = 512
 
 So a match of any length, one character a chunk, costs linear time; what is held for it leaves an eighth later.
 """
+
+FURTHEST = 65_536
+"""The most that waits, and the most that is kept of what was released, in characters."""
+
+
+class HeldTooLong(InterlockError):
+    """More text waits for a verdict than may: a rule cannot make up its mind (spec R4.6).
+
+    Args:
+        rules: the rules that hold it.
+        held: characters that wait.
+        cap: characters that may.
+    """
+
+    def __init__(self, rules: Sequence[str], held: int, cap: int) -> None:
+        super().__init__(f"{held} characters wait for {', '.join(map(repr, rules))}; at most {cap} may")
+        self.rules = list(rules)
+        self.held = held
+        self.cap = cap
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.rules, self.held, self.cap))
 
 
 class Span(FrozenRecord, frozen=True, kw_only=True):
@@ -34,35 +58,64 @@ class Rule(FrozenRecord, frozen=True, kw_only=True):
         return self.pattern.name
 
 
-class RuleScanner:
-    """One rule over one growing text.
+class Scanner(Protocol):
+    """What looks for spans in one growing text; a RuleScanner, or anything of this shape.
 
     Attributes:
         safe: everything in front of this place is decided.
+        spans: what it found, in order; the TextScanner takes out what it has handed on.
     """
 
-    __slots__ = ("_next", "_rule", "_searched", "safe", "spans")
+    safe: int
+    spans: list[Span]
+
+    def scan(self, text: str, *, final: bool) -> None:
+        """Look at the text as it stands now; ``final``: no more will come."""
+        ...
+
+    def forget(self, count: int) -> None:
+        """The text's first characters are gone: every place moves back by as many."""
+        ...
+
+
+class RuleScanner:
+    """One rule over one growing text.
+
+    After a match the search goes on where it ended; after an empty match, which redacts nothing, one character further.
+
+    Attributes:
+        safe: everything in front of this place is decided.
+        spans: what it found, in order.
+    """
+
+    __slots__ = ("_next", "_rule", "safe", "spans")
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
         self._next = 0
-        self._searched = 0
         self.safe = 0
         self.spans: list[Span] = []
 
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self._rule.name
+
+    @property
+    def looks_back(self) -> int | None:
+        """How many decided characters its verdicts may depend on; None: there is no limit."""
+        return self._rule.pattern.looks_back
+
     def scan(self, text: str, *, final: bool) -> None:
         """Look at the text as it stands now; ``final``: no more will come."""
-        pattern = self._rule.pattern
-        held = self._searched - self.safe
-        if not final and held > EAGER and len(text) - self._searched < held // 8:
-            return
-        self._searched = len(text)
         while True:
-            undecided = len(text) + 1 if final else pattern.first_undecided(text, self._next)
+            undecided = len(text) + 1 if final else self._rule.pattern.first_undecided(text, self._next)
             self._take_until(text, undecided)
             if self._next <= undecided or final:
                 break
-        self.safe = len(text) if final else max(min(undecided, len(text)), self._next)
+        if not final:
+            self._next = undecided
+        self.safe = len(text) if final else undecided
 
     def _take_until(self, text: str, undecided: int) -> None:
         """Take the matches that begin in front of the first undecided place."""
@@ -72,14 +125,11 @@ class RuleScanner:
                 return
             if end > start and (self._rule.accept is None or self._rule.accept(text[start:end])):
                 self.spans.append(Span(rule=self._rule.name, start=start, end=end))
-            self._next = max(end, start + 1) if end > start else end + 1
-            if self._next > undecided:
-                return
+            self._next = end if end > start else end + 1
 
     def forget(self, count: int) -> None:
         """The text's first characters are gone."""
         self._next -= count
-        self._searched -= count
         self.safe -= count
         self.spans = [span.replace(start=span.start - count, end=span.end - count) for span in self.spans]
 
@@ -102,20 +152,40 @@ class TextScanner:
 
     Args:
         rules: the rules.
-        context: characters of released text to keep for what looks behind.
+        context: characters of released text to keep for what looks behind. A rule that looks back further has what it
+            needs; one without a limit has ``FURTHEST`` characters, and does not see what is further back.
+        cap: characters that may wait.
     """
 
-    def __init__(self, rules: Sequence[Rule], context: int = 4096) -> None:
-        self._scanners = [RuleScanner(rule) for rule in rules]
-        self._context = context
+    def __init__(self, rules: Sequence[Rule], context: int = 4096, cap: int = FURTHEST) -> None:
+        self._set_up([RuleScanner(rule) for rule in rules], context, cap)
+
+    @classmethod
+    def of(cls, scanners: Sequence[Scanner], context: int = 4096, cap: int = FURTHEST) -> Self:
+        """A TextScanner over scanners of any kind (a RuleScanner for a rule, a keyword scanner).
+
+        ``context`` has to be enough for those that are not RuleScanners.
+        """
+        made = cls(())
+        made._set_up(scanners, context, cap)
+        return made
+
+    def _set_up(self, scanners: Sequence[Scanner], context: int, cap: int) -> None:
+        self._scanners = list(scanners)
+        back = [scanner.looks_back for scanner in self._scanners if isinstance(scanner, RuleScanner)]
+        self._context = max(1, context, *(FURTHEST if each is None else min(each, FURTHEST) for each in back))
+        self._cap = cap
         self._text = ""
         self._taken = 0
+        self._waiting: list[str] = []
+        self._held = 0
+        self._due = 0
         self.offset = 0
 
     @property
     def held(self) -> int:
         """How many characters wait."""
-        return len(self._text) - self._taken
+        return self._held
 
     def feed(self, text: str, *, final: bool = False) -> tuple[str, list[Span]]:
         """More text.
@@ -126,23 +196,45 @@ class TextScanner:
 
         Returns:
             The text that is decided now, and the spans in it (merged, offsets within it).
+
+        Raises:
+            SearchTimeout: a rule's search took too long.
+            HeldTooLong: more text waits than may.
         """
-        self._text += text
+        self._waiting.append(text)
+        self._held += len(text)
+        if not final and self._held < self._due and self._held <= self._cap:
+            return "", []
+        self._text += "".join(self._waiting)
+        self._waiting.clear()
         for scanner in self._scanners:
             scanner.scan(self._text, final=final)
+        ready = self._take_ready()
+        if self._held > self._cap:
+            raise HeldTooLong(self._holding(), self._held, self._cap)
+        self._due = self._held + self._held // 8 if self._held > EAGER else 0
+        self._trim()
+        return ready
+
+    def _take_ready(self) -> tuple[str, list[Span]]:
         safe = min((scanner.safe for scanner in self._scanners), default=len(self._text))
         spans = merged([span for scanner in self._scanners for span in scanner.spans])
         for span in spans:
             if span.start < safe < span.end:
                 safe = span.start
-        ready = [span for span in spans if span.end <= safe]
         for scanner in self._scanners:
             scanner.spans = [span for span in scanner.spans if span.end > safe]
         start, self._taken = self._taken, safe
-        decided = self._text[start:safe]
-        placed = [span.replace(start=span.start - start, end=span.end - start) for span in ready]
-        self._trim()
-        return decided, placed
+        self._held = len(self._text) - safe
+        placed = [
+            span.replace(start=span.start - start, end=span.end - start) for span in spans if span.end <= safe
+        ]
+        return self._text[start:safe], placed
+
+    def _holding(self) -> list[str]:
+        """The rules that hold more than may wait, or else the one that holds most."""
+        held = [(len(self._text) - scanner.safe, _name(scanner)) for scanner in self._scanners]
+        return [name for count, name in held if count > self._cap] or [max(held)[1]]
 
     def _trim(self) -> None:
         excess = self._taken - self._context
@@ -152,3 +244,7 @@ class TextScanner:
             self.offset += excess
             for scanner in self._scanners:
                 scanner.forget(excess)
+
+
+def _name(scanner: Scanner) -> str:
+    return str(getattr(scanner, "name", type(scanner).__name__))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.core.chunks import Finish, StepFinish, Usage
+from interlock.core.chunks import Finish, StepFinish, StepRecord, Usage
 from interlock.core.errors import UsageError
 from interlock.core.forms import core_message, ui_message
 from interlock.core.given import given_messages
@@ -13,7 +13,6 @@ from interlock.core.jsonable import jsonable
 from interlock.core.messages import Message
 from interlock.core.prompt import build_messages
 from interlock.core.shapes import is_mapping
-from interlock.core.step import StepRecord
 from interlock.wire.fields import (
     Json,
     list_at,

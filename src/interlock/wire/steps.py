@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from interlock.core.chunks import File, Source, ToolCall, ToolResult
+from interlock.core.chunks import File, Source, StepRecord, ToolCall, ToolResult
 from interlock.core.errors import UsageError
 from interlock.core.jsonable import jsonable
 from interlock.core.shapes import is_mapping
-from interlock.core.step import StepRecord
 from interlock.wire.fields import (
     Json,
     built,
