@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from interlock.core.errors import UsageError
+from interlock.processors.presets import preset_rules
 from interlock.release.guard import CHANNELS, Channel, Detection, Redaction, SpanGuard, Strategy
 from interlock.release.pattern import ExactPattern
 from interlock.release.scanner import Rule, TextScanner
@@ -20,13 +21,16 @@ class RegexFilter(SpanGuard):
     Args:
         rules: patterns by rule name, or Rule objects. Patterns are in the syntax of the ``regex`` package, a superset
             of ``re``.
+        presets: names of ready-made rule sets to add: ``pii`` (e-mail, card, IBAN, SSN, phone, IP; needs the extra
+            ``pii``), ``secrets`` (keys, tokens, PEM blocks, connection strings), ``urls``.
+        region: where phone numbers without a country code are from, as ISO 3166 code.
         flags: ``regex`` flags for patterns given as text.
         timeout: seconds one search may take before the check counts as failed.
         strategy, channels, redaction, replacement, on_detection, report_text, error_strategy: see
             :class:`interlock.processors.SpanGuard`. The default replacement is ``[NAME]``, the rule's name in capitals.
 
     Raises:
-        UsageError: no rules, a pattern that does not compile, or an unknown option.
+        UsageError: no rules, a pattern that does not compile, an unknown preset or option, a missing extra.
 
     >>> guard = RegexFilter({"pin": r"\\b\\d{4}\\b"})
     >>> import asyncio
@@ -37,8 +41,10 @@ class RegexFilter(SpanGuard):
 
     def __init__(
         self,
-        rules: Mapping[str, str] | Sequence[Rule],
+        rules: Mapping[str, str] | Sequence[Rule] = (),
         *,
+        presets: Sequence[str] = (),
+        region: str = "US",
         id: str = "regex-filter",
         strategy: Strategy = "redact",
         channels: Sequence[Channel] = CHANNELS,
@@ -60,7 +66,13 @@ class RegexFilter(SpanGuard):
             report_text=report_text,
             error_strategy=error_strategy,
         )
-        self.rules = _rules(rules, flags, timeout)
+        if isinstance(presets, str):
+            raise UsageError(f"RegexFilter: presets is a list of names: presets=[{presets!r}]")
+        ready = [rule for name in presets for rule in preset_rules(name, region=region)]
+        self.rules = (*_rules(rules, flags, timeout), *ready)
+        if not self.rules:
+            example = r"{'email': r'[\w.]+@[\w.]+\w'}"
+            raise UsageError(f"RegexFilter needs at least one rule, such as {example}, or a preset, such as ['pii']")
 
     def new_scanner(self) -> TextScanner:
         """A scanner of all rules for one text."""
@@ -80,6 +92,4 @@ def _rules(given: Any, flags: int, timeout: float) -> tuple[Rule, ...]:
         raise UsageError("RegexFilter: rules are a mapping of names to patterns, or a list of Rule objects")
     else:
         made = list(given)
-    if not made:
-        raise UsageError("RegexFilter needs at least one rule, such as {'email': r'[\\w.]+@[\\w.]+\\w'}")
     return tuple(made)
