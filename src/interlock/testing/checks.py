@@ -12,7 +12,7 @@ from interlock.core.chunks import Chunk, ReasoningDelta, StepFinish, StepStart, 
 from interlock.core.errors import UsageError
 from interlock.core.given import given_messages
 from interlock.core.jsonable import jsonable
-from interlock.core.record import FrozenRecord
+from interlock.core.record import FrozenRecord, Record
 from interlock.core.result import RunResult
 from interlock.core.shapes import described, is_mapping, is_sequence
 from interlock.testing.places import Leak, Span, first_leak
@@ -142,14 +142,16 @@ def _spans(given: Sequence[Any], whole: str) -> list[Span]:
     for each in given:
         if hasattr(each, "offset") and hasattr(each, "length"):
             start, end = each.offset, each.offset + each.length
-        elif is_sequence(each) and len(each) == 2 and all(isinstance(place, int) for place in each):
-            start, end = each
         elif hasattr(each, "start") and hasattr(each, "end"):
             start, end = each.start, each.end
+        elif isinstance(each, tuple | list) and len(pair := cast("list[Any]", each)) == 2:
+            start, end = pair
         else:
             raise UsageError(
-                f"never_sent: a span is a pair (start, end) or a detection, not {described(each)}"
+                f"never_sent: a span is a pair (start, end) or a detection, not {described(cast(Any, each))}"
             )
+        if not isinstance(start, int) or not isinstance(end, int):
+            raise UsageError("never_sent: a span's start and end are numbers")
         if not 0 <= start <= end <= len(whole):
             raise UsageError(
                 f"never_sent: the span {start}:{end} is not inside the whole text of {len(whole)} characters"
@@ -174,7 +176,7 @@ def _over(stream: list[Piece], start: int, end: int) -> str:
     at = 0
     touched: list[Piece] = []
     for piece in stream:
-        if at < max(end, start + 1) and at + len(piece.text) > start:
+        if piece.text and at < max(end, start + 1) and at + len(piece.text) > start:
             touched.append(piece)
         at += len(piece.text)
     touched = touched or stream[-1:]
@@ -327,7 +329,7 @@ def _texts(value: Any, where: str, above: tuple[int, ...]) -> Iterator[tuple[str
     inside = (*above, id(value))
     if isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            if name not in _UNREAD:
+            if name not in _UNREAD or not isinstance(value, Record | FrozenRecord):
                 yield from _texts(getattr(value, name), f"{where}.{name}", inside)
     elif is_mapping(value):
         for key, inner in value.items():

@@ -25,8 +25,8 @@ def first_leak(
 ) -> Leak | None:
     """The first piece of a span that stands in the place of one.
 
-    The sent text is read as the kept parts of the whole text with something in between, or a beginning of that. If
-    it can be read so that nothing in between is a piece of a span, all is well.
+    The sent text is read as the kept parts of the whole text with something in between, or else (a stream that
+    stopped) a beginning of that. If it can be read so that nothing in between is a piece of a span, all is well.
 
     Args:
         sent: what was sent.
@@ -43,18 +43,19 @@ def first_leak(
     spans = _merged(spans)
     kept = [whole[end:start] for (_, end), (start, _) in pairwise([(0, 0), *spans, (len(whole), len(whole))])]
     leaks = _pieces_of_spans(sent, whole, spans, min_piece, replacements)
-    if _ends(sent, whole, kept, spans, leaks, min_piece) is None:
-        return None
-    reached = _ends(sent, whole, kept, spans, [], 0)
-    if reached is not None:
-        return Leak(reached, len(sent))
-    return _first_in_between(sent, whole, kept, spans, leaks)
+    for stopped in (False, True):
+        if _unread(sent, whole, kept, spans, leaks, min_piece, stopped) is None:
+            return None
+        reached = _unread(sent, whole, kept, spans, [], 0, stopped)
+        if reached is None:
+            return _first_in_between(sent, whole, kept, spans, leaks)
+    return Leak(reached, len(sent))
 
 
 def _merged(spans: Sequence[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
+        if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         elif end > start:
             merged.append((start, end))
@@ -82,34 +83,40 @@ def _occurrences(text: str, part: str) -> Iterator[int]:
         at = text.find(part, at + 1)
 
 
-def _ends(
-    sent: str, whole: str, kept: Sequence[str], spans: Sequence[Span], leaks: Sequence[int], min_piece: int
+def _unread(
+    sent: str,
+    whole: str,
+    kept: Sequence[str],
+    spans: Sequence[Span],
+    leaks: Sequence[int],
+    min_piece: int,
+    stopped: bool,
 ) -> int | None:
-    """None if the sent text can be read with no leak in between; else how far it can be read."""
+    """None if the sent text can be read with no leak in between; else from where on it cannot."""
     starts = [0]
     reached = 0
     for index, part in enumerate(kept):
-        if any(part.startswith(sent[at:]) for at in starts):
-            return None  # it ends here: complete, or a stream that stopped
+        if stopped and any(part.startswith(sent[at:]) for at in starts):
+            return None
         ends = [at + len(part) for at in starts if sent.startswith(part, at)]
         reached = max([reached, *ends])
-        if index == len(spans) or not ends:
+        if not ends:
             return reached
+        if index == len(spans):
+            return None if ends[-1] == len(sent) else reached
         span = whole[slice(*spans[index])]
         short = span if len(span) < min_piece else None
-        if _clean(sent, ends, len(sent), leaks, min_piece, short):
-            return None  # it stopped in the middle of what stands for a span
-        following = kept[index + 1]
-        candidates = _occurrences(sent, following) if following else range(len(sent) + 1)
-        tails = [
-            at
-            for at in range(max(len(sent) - len(following) + 1, 0), len(sent))
-            if following.startswith(sent[at:])
-        ]
-        starts = [
-            at for at in sorted({*candidates, *tails}) if _clean(sent, ends, at, leaks, min_piece, short)
-        ]
+        if stopped and _clean(sent, ends, len(sent), leaks, min_piece, short):
+            return None
+        candidates = sorted({*_occurrences(sent, kept[index + 1]), *_tails(sent, kept[index + 1], stopped)})
+        starts = [at for at in candidates if _clean(sent, ends, at, leaks, min_piece, short)]
     return reached
+
+
+def _tails(sent: str, part: str, stopped: bool) -> list[int]:
+    """Where the sent text ends with a beginning of a kept part: for a stream that stopped there."""
+    last = range(max(len(sent) - len(part) + 1, 0), len(sent)) if stopped else range(0)
+    return [at for at in last if part.startswith(sent[at:])]
 
 
 def _clean(
