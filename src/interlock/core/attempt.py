@@ -23,12 +23,13 @@ class Attempt:
         unrepeatable_ran: one that must not run twice was.
         raw: the model's chunks, when process_llm_response wants them.
         open_blocks: blocks the model has open, to be closed in its place.
+        provider_calls: the arguments of calls the provider runs itself, by id.
     """
 
     __slots__ = (
         "accepted", "complete", "continues", "finish", "finish_reason", "from_cache", "input", "number",
-        "open_blocks", "opened", "provider_metadata", "raw", "raw_response", "request", "response", "tools_ran",
-        "tripwire", "unrepeatable_ran", "usage", "warnings",
+        "open_blocks", "opened", "provider_calls", "provider_metadata", "raw", "raw_response", "request",
+        "response", "tools_ran", "tripwire", "unrepeatable_ran", "usage", "warnings",
     )  # fmt: skip
 
     def __init__(self, number: int, step_input: StepInput) -> None:
@@ -51,6 +52,7 @@ class Attempt:
         self.warnings: list[Any] = []
         self.tripwire: TripWireInfo | None = None
         self.raw: list[Chunk] = []
+        self.provider_calls: dict[str, Any] = {}
         self.open_blocks: dict[tuple[type[Chunk], str], Chunk] = {}
 
     def active_tools(self) -> dict[str, Tool]:

@@ -158,8 +158,10 @@ async def take_chunk(run: Run, attempt: Attempt, chunk: Chunk) -> None:
         raise CallFailed(as_model_error(_as_exception(chunk.error)))
     elif isinstance(chunk, ToolCall):
         chunk = with_own_id(run, attempt, chunk)
+        if chunk.provider_executed:
+            attempt.provider_calls[chunk.tool_call_id] = chunk.args
     elif isinstance(chunk, ToolResult):
-        await take_provider_result(run, chunk)
+        await take_provider_result(run, attempt, chunk)
         return
     await run.chain.feed(chunk)
 
@@ -172,12 +174,14 @@ def with_own_id(run: Run, attempt: Attempt, chunk: ToolCall) -> ToolCall:
     return chunk.replace(tool_call_id=f"{chunk.tool_call_id or 'call'}-{run.edges.new_id()}")
 
 
-async def take_provider_result(run: Run, chunk: ToolResult) -> None:
+async def take_provider_result(run: Run, attempt: Attempt, chunk: ToolResult) -> None:
     """A provider-executed tool's result: its chunk waits for process_tool_result (R4.8)."""
     part = run.ledger.find_call(chunk.tool_call_id)
-    if part is None:
+    if part is None and chunk.tool_call_id not in attempt.provider_calls:
         return
-    result = await stages.process_tool_result(run, chunk.replace(args=part.args, provider_executed=True))
+    # a call that is not in the messages may still wait in a guard, behind text that is not decided
+    args = part.args if part is not None else attempt.provider_calls[chunk.tool_call_id]
+    result = await stages.process_tool_result(run, chunk.replace(args=args, provider_executed=True))
     run.stage = "process_output_stream"
     await run.chain.feed(result.replace(args=chunk.args))
 
