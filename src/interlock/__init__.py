@@ -40,6 +40,7 @@ from interlock.core.step import (
 )
 from interlock.core.tool import Tool, ToolContext, Writer, tool
 from interlock.guarding import GuardedText, guard_stream, guard_text
+from interlock.guarding_sse import guard_sse
 from interlock.processors import Chain, Parallel, When
 from interlock.stream import RunStream
 
@@ -85,6 +86,7 @@ __all__ = [
     "UsageError",
     "When",
     "Writer",
+    "guard_sse",
     "guard_stream",
     "guard_text",
     "tool",

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import TypeVar, cast
 
 from interlock.core.errors import InterlockError, TripWireError, UsageError
 from interlock.core.record import Record
 from interlock.release.guard import Detection, SpanGuard
 from interlock.release.track import Track, through
+
+T = TypeVar("T")
+
+log = logging.getLogger("interlock")
 
 
 class GuardedText(Record, kw_only=True):
@@ -32,7 +39,7 @@ async def guard_text(text: str, guards: Sequence[SpanGuard]) -> GuardedText:
         UsageError: something that is no guard.
     """
     detections: list[Detection] = []
-    for track in _tracks(guards, detections):
+    for track in open_tracks(guards, detections):
         (text,) = through(track, [text])
     return GuardedText(text=text, detections=detections)
 
@@ -43,7 +50,7 @@ async def guard_stream(
     """A stream of text through guards, as it arrives. The pieces joined are what the guards make of the whole text.
 
     Args:
-        stream: pieces of one text, sync or async.
+        stream: pieces of one text, sync or async; an async generator is closed with this one, and after a block.
         guards: guards such as ``RegexFilter``, in order.
 
     Yields:
@@ -53,10 +60,11 @@ async def guard_stream(
         TripWireError: a guard with strategy ``block`` found something; nothing from there on was given out.
         UsageError: something that is no guard.
     """
-    tracks = _tracks(guards, [])
-    async for piece in _pieces(stream):
-        if out := _passed(tracks, piece, final=False):
-            yield out
+    tracks = open_tracks(guards, [])
+    async with aclosing(pieces_of(stream)) as pieces:
+        async for piece in pieces:
+            if out := _passed(tracks, piece, final=False):
+                yield out
     if out := _passed(tracks, "", final=True):
         yield out
 
@@ -68,8 +76,13 @@ def _passed(tracks: list[Track], text: str, *, final: bool) -> str:
     return text
 
 
-async def _pieces(stream: AsyncIterable[str] | Iterable[str]) -> AsyncGenerator[str, None]:
-    if isinstance(stream, AsyncIterable):
+async def pieces_of(stream: AsyncIterable[T] | Iterable[T]) -> AsyncGenerator[T, None]:
+    """What a stream gives, whether it is sync or async."""
+    if isinstance(stream, AsyncGenerator):
+        async with aclosing(cast("AsyncGenerator[T, None]", stream)) as pieces:
+            async for piece in pieces:
+                yield piece
+    elif isinstance(stream, AsyncIterable):
         async for piece in stream:
             yield piece
     else:
@@ -77,14 +90,29 @@ async def _pieces(stream: AsyncIterable[str] | Iterable[str]) -> AsyncGenerator[
             yield piece
 
 
-def _tracks(guards: Sequence[SpanGuard], detections: list[Detection]) -> list[Track]:
+def open_tracks(
+    guards: Sequence[SpanGuard], detections: list[Detection], channel: str = "text"
+) -> list[Track]:
+    """A text's way through guards, one track each.
+
+    Args:
+        guards: the guards, in order.
+        detections: takes what they find.
+        channel: where the text belongs.
+
+    Raises:
+        UsageError: something that is no guard.
+    """
     tracks: list[Track] = []
+    if isinstance(guards, SpanGuard):
+        raise UsageError("guard_text and guard_stream take a list of guards; write [guard]")
     for guard in guards:
         if not isinstance(guard, SpanGuard):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(
-                f"guard_text and guard_stream take guards such as RegexFilter, not {type(guard).__name__}"
+                "guard_text, guard_stream and guard_sse take guards such as RegexFilter, "
+                f"not {type(guard).__name__}"
             )
-        tracks.append(guard.open_track("text", _teller(guard, detections), _failure(guard)))
+        tracks.append(guard.open_track(channel, _teller(guard, detections), _failure(guard)))
     return tracks
 
 
@@ -93,6 +121,7 @@ def _failure(guard: SpanGuard) -> Callable[[InterlockError], None]:
         if guard.error_strategy == "strict":
             reason = f"a check could not be made: {problem}"
             raise TripWireError(reason, processor_id=guard.id, metadata={"check_failed": True}) from problem
+        log.warning("guard %r: a check could not be made: %s", guard.id, problem)
 
     return failed
 
@@ -103,6 +132,7 @@ def _teller(guard: SpanGuard, detections: list[Detection]) -> Callable[[Detectio
         if guard.on_detection is not None:
             guard.on_detection(detection)
         if guard.strategy == "block":
-            raise TripWireError(f"{detection.rule} found in {detection.channel}", processor_id=guard.id)
+            metadata = {**detection.detail, "strategy": "block"}
+            raise TripWireError(detection.message, processor_id=guard.id, metadata=metadata)
 
     return tell

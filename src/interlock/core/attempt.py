@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.core.chunks import Chunk, Finish, Metadata, TripWireInfo, Usage
+from interlock.core.chunks import Chunk, Finish, Metadata, ToolResult, TripWireInfo, Usage
 from interlock.core.step import StepInput
 from interlock.core.tool import Tool
 
@@ -23,14 +23,32 @@ class Attempt:
         unrepeatable_ran: one that must not run twice was.
         raw: the model's chunks, when process_llm_response wants them.
         open_blocks: blocks the model has open, to be closed in its place.
-        provider_calls: the arguments of calls the provider runs itself, by id.
+        early_results: provider's results whose calls have not left the chain yet.
     """
 
     __slots__ = (
-        "accepted", "complete", "continues", "finish", "finish_reason", "from_cache", "input", "number",
-        "open_blocks", "opened", "provider_calls", "provider_metadata", "raw", "raw_response", "request",
-        "response", "tools_ran", "tripwire", "unrepeatable_ran", "usage", "warnings",
-    )  # fmt: skip
+        "accepted",
+        "complete",
+        "continues",
+        "early_results",
+        "finish",
+        "finish_reason",
+        "from_cache",
+        "input",
+        "number",
+        "open_blocks",
+        "opened",
+        "provider_metadata",
+        "raw",
+        "raw_response",
+        "request",
+        "response",
+        "tools_ran",
+        "tripwire",
+        "unrepeatable_ran",
+        "usage",
+        "warnings",
+    )
 
     def __init__(self, number: int, step_input: StepInput) -> None:
         self.number = number
@@ -52,7 +70,7 @@ class Attempt:
         self.warnings: list[Any] = []
         self.tripwire: TripWireInfo | None = None
         self.raw: list[Chunk] = []
-        self.provider_calls: dict[str, Any] = {}
+        self.early_results: list[ToolResult] = []
         self.open_blocks: dict[tuple[type[Chunk], str], Chunk] = {}
 
     def active_tools(self) -> dict[str, Tool]:

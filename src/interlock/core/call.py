@@ -14,6 +14,7 @@ from interlock.core.chunks import (
     Chunk,
     ErrorChunk,
     Finish,
+    Metadata,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -32,6 +33,7 @@ from interlock.core.chunks import (
 from interlock.core.errors import ModelError
 from interlock.core.model import ModelRequest, Prompt
 from interlock.core.run import Run
+from interlock.core.shapes import is_dict
 
 _DELTAS = (TextDelta, ReasoningDelta)
 _STARTS: dict[type[Chunk], type[Chunk]] = {TextStart: TextEnd, ReasoningStart: ReasoningEnd}
@@ -142,6 +144,8 @@ async def take_chunk(run: Run, attempt: Attempt, chunk: Chunk) -> None:
     kind = type(chunk)
     if kind in _NOT_THE_MODELS:
         return
+    if attempt.early_results:
+        await take_early_results(run, attempt)
     if run.keeps_response and kind not in _NOT_KEPT:
         attempt.raw.append(deepcopy(chunk))  # a cache must not keep what a hook edits in place
     if kind in _STARTS:
@@ -158,8 +162,6 @@ async def take_chunk(run: Run, attempt: Attempt, chunk: Chunk) -> None:
         raise CallFailed(as_model_error(_as_exception(chunk.error)))
     elif isinstance(chunk, ToolCall):
         chunk = with_own_id(run, attempt, chunk)
-        if chunk.provider_executed:
-            attempt.provider_calls[chunk.tool_call_id] = chunk.args
     elif isinstance(chunk, ToolResult):
         await take_provider_result(run, attempt, chunk)
         return
@@ -177,13 +179,19 @@ def with_own_id(run: Run, attempt: Attempt, chunk: ToolCall) -> ToolCall:
 async def take_provider_result(run: Run, attempt: Attempt, chunk: ToolResult) -> None:
     """A provider-executed tool's result: its chunk waits for process_tool_result (R4.8)."""
     part = run.ledger.find_call(chunk.tool_call_id)
-    if part is None and chunk.tool_call_id not in attempt.provider_calls:
+    if part is None:  # dropped, or still in a guard's hands behind text that is not decided
+        attempt.early_results.append(chunk)
         return
-    # a call that is not in the messages may still wait in a guard, behind text that is not decided
-    args = part.args if part is not None else attempt.provider_calls[chunk.tool_call_id]
-    result = await stages.process_tool_result(run, chunk.replace(args=args, provider_executed=True))
+    result = await stages.process_tool_result(run, chunk.replace(args=part.args, provider_executed=True))
     run.stage = "process_output_stream"
     await run.chain.feed(result.replace(args=chunk.args))
+
+
+async def take_early_results(run: Run, attempt: Attempt) -> None:
+    """Results that came while their call was waiting, as soon as it is there."""
+    early, attempt.early_results = attempt.early_results, []
+    for chunk in early:
+        await take_provider_result(run, attempt, chunk)
 
 
 def note_response(attempt: Attempt, chunk: ResponseMetadata) -> None:
@@ -211,7 +219,21 @@ def note_finish(run: Run, attempt: Attempt, chunk: Finish) -> None:
     attempt.finish_reason = chunk.finish_reason
     attempt.usage = usage
     attempt.provider_metadata = chunk.provider_metadata
+    if run.chain.hooks or run.pipeline.calls["process_output_step"]:
+        attempt.provider_metadata = without_logprobs(chunk.provider_metadata)
     run.usage = run.usage + usage
+
+
+def without_logprobs(metadata: Metadata | None) -> Metadata | None:
+    """Log-probabilities spell the model's text token by token: where hooks may change it, they must not tell it."""
+    if metadata is None:
+        return None
+    return {
+        provider: {key: value for key, value in values.items() if key != "logprobs"}
+        if is_dict(values)
+        else values
+        for provider, values in metadata.items()
+    }
 
 
 async def end_response(run: Run, attempt: Attempt) -> None:
@@ -222,6 +244,7 @@ async def end_response(run: Run, attempt: Attempt) -> None:
         note_finish(run, attempt, Finish(finish_reason="stop" if attempt.from_cache else "unknown"))
     assert attempt.finish is not None
     await run.chain.feed(attempt.finish)
+    await take_early_results(run, attempt)
     await run.transcript.close_blocks()
     run.transcript.step_complete()
     attempt.complete = True

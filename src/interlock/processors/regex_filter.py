@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from interlock.core.errors import UsageError
+from interlock.core.shapes import is_sequence
 from interlock.processors.presets import preset_rules
 from interlock.release.guard import CHANNELS, Channel, Detection, Redaction, SpanGuard, Strategy
 from interlock.release.pattern import ExactPattern
@@ -72,7 +73,9 @@ class RegexFilter(SpanGuard):
         self.rules = (*_rules(rules, flags, timeout), *ready)
         if not self.rules:
             example = r"{'email': r'[\w.]+@[\w.]+\w'}"
-            raise UsageError(f"RegexFilter needs at least one rule, such as {example}, or a preset, such as ['pii']")
+            raise UsageError(
+                f"RegexFilter needs at least one rule, such as {example}, or a preset, such as ['pii']"
+            )
 
     def new_scanner(self) -> TextScanner:
         """A scanner of all rules for one text."""
@@ -88,7 +91,7 @@ def _rules(given: Any, flags: int, timeout: float) -> tuple[Rule, ...]:
                     f"RegexFilter: rule {name!r}: a pattern is a text, not {type(source).__name__}"
                 )
         made = [Rule(pattern=ExactPattern(name, source, flags, timeout)) for name, source in pairs.items()]
-    elif isinstance(given, str) or not all(isinstance(rule, Rule) for rule in given):
+    elif not is_sequence(given) or not all(isinstance(rule, Rule) for rule in given):
         raise UsageError("RegexFilter: rules are a mapping of names to patterns, or a list of Rule objects")
     else:
         made = list(given)

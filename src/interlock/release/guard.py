@@ -7,66 +7,32 @@ none of them, wherever the stream is cut.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
-from msgspec import json
-
-from interlock.core.chunks import (
-    Chunk,
-    DataChunk,
-    Finish,
-    Source,
-    StepFinish,
-    StepStart,
-    ToolCall,
-    ToolInputDelta,
-    ToolInputEnd,
-    ToolInputStart,
-    ToolResult,
-)
+from interlock.core.chunks import Chunk, Finish, ReasoningDelta, StepFinish, StepStart, TextDelta, ToolResult
 from interlock.core.context import HookContext
-from interlock.core.errors import InterlockError, UsageError
-from interlock.core.messages import Message, TextPart, ToolInvocationPart
-from interlock.core.processor import Processor
-from interlock.core.record import Record
-from interlock.core.step import map_strings
+from interlock.core.errors import InterlockError
+from interlock.core.messages import Message
+from interlock.release.channels import (
+    CHANNELS,
+    Channel,
+    ChannelGuard,
+    Detection,
+    Strategy,
+    texts_in_chunk,
+    texts_in_message,
+    texts_in_value,
+    visit,
+)
 from interlock.release.line import Line
 from interlock.release.scanner import Span, TextScanner
 from interlock.release.track import Track, through
 
-log = logging.getLogger("interlock")
-
-Channel: TypeAlias = Literal[
-    "input", "text", "reasoning", "tool-arguments", "tool-results", "data", "sources"
-]
-CHANNELS: tuple[Channel, ...] = get_args(Channel)
-Strategy: TypeAlias = Literal["redact", "block", "filter", "warn", "detect"]
 Redaction: TypeAlias = Literal["placeholder", "mask", "hash", "remove"]
 
 
-class Detection(Record, kw_only=True):
-    """One find of a guard.
-
-    Attributes:
-        rule: the rule's name.
-        channel: where it was found.
-        offset: characters from the start of that text.
-        length: characters.
-        replacement: what stands there now; None where the text was left as it is.
-        text: what was found, only if the guard was told to report it.
-    """
-
-    rule: str
-    channel: str
-    offset: int
-    length: int
-    replacement: str | None = None
-    text: str | None = None
-
-
-class SpanGuard(Processor):
+class SpanGuard(ChannelGuard):
     """Base of guards that find spans of text. A subclass gives ``new_scanner``.
 
     Args:
@@ -98,34 +64,17 @@ class SpanGuard(Processor):
         report_text: bool = False,
         error_strategy: Literal["strict", "warn"] = "strict",
     ) -> None:
-        self.id = id
-        for name, value, known in (
-            ("strategy", strategy, get_args(Strategy)),
-            ("redaction", redaction, get_args(Redaction)),
-            ("error_strategy", error_strategy, ("strict", "warn")),
-        ):
-            if value not in known:
-                raise UsageError(
-                    f"{type(self).__name__} {id!r}: {name} must be one of {', '.join(known)}, not {value!r}"
-                )
-        unknown = [channel for channel in channels if channel not in CHANNELS]
-        if unknown or isinstance(channels, str):
-            raise UsageError(
-                f"{type(self).__name__} {id!r}: channels are {', '.join(CHANNELS)}; not {channels!r}"
-            )
-        self.strategy: Strategy = strategy
-        self.channels = frozenset(channels)
+        super().__init__(
+            id=id,
+            strategy=strategy,
+            channels=channels,
+            on_detection=on_detection,
+            report_text=report_text,
+            error_strategy=error_strategy,
+        )
+        self._check_option("redaction", redaction, get_args(Redaction))
         self.redaction: Redaction = redaction
         self.replacement = replacement
-        self.on_detection = on_detection
-        self.report_text = report_text
-        self.error_strategy = error_strategy
-        self.process_data_parts = "data" in self.channels
-        self.process_tool_errors = "tool-results" in self.channels
-        left_out = [channel for channel in CHANNELS if channel not in self.channels]
-        if left_out:
-            self.description = f"does not guard: {', '.join(left_out)}"
-            log.info("%s %r does not guard %s", type(self).__name__, id, ", ".join(left_out))
 
     def new_scanner(self) -> TextScanner:
         """A scanner for one text."""
@@ -173,119 +122,53 @@ class SpanGuard(Processor):
             return f"[{rule.upper()}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}]"
         return f"[{rule.upper()}]"
 
-    def _teller(self, ctx: HookContext) -> Callable[[Detection], None]:
-        def tell(detection: Detection) -> None:
-            if self.on_detection is not None:
-                self.on_detection(detection)
-            detail = {"rule": detection.rule, "channel": detection.channel, "offset": detection.offset}
-            if self.strategy == "block":
-                ctx.abort(
-                    f"{detection.rule} found in {detection.channel}", metadata={**detail, "strategy": "block"}
-                )
-            if self.strategy != "detect":
-                ctx.violation(f"{detection.rule} found in {detection.channel}", detail)
+    def _guarded(self, ctx: HookContext) -> Callable[[list[str], Channel], list[str]]:
+        return lambda texts, channel: through(self._track(channel, ctx), texts)
 
-        return tell
-
-    def _failure(self, ctx: HookContext) -> Callable[[InterlockError], None]:
-        def failed(problem: InterlockError) -> None:
-            if self.error_strategy == "strict":
-                ctx.abort(f"a check could not be made: {problem}", metadata={"check_failed": True})
-            ctx.violation(f"a check could not be made: {problem}", {"check_failed": True})
-
-        return failed
-
-    def _guarded(self, text: str, channel: Channel, ctx: HookContext) -> str:
-        """A whole text through the guard."""
-        return self._guarded_together([text], channel, ctx)[0]
-
-    def _guarded_together(self, texts: list[str], channel: Channel, ctx: HookContext) -> list[str]:
-        return through(self.open_track(channel, self._teller(ctx), self._failure(ctx)), texts)
-
-    def _guarded_value(self, value: Any, channel: Channel, ctx: HookContext) -> Any:
-        return map_strings(value, lambda text: self._guarded(text, channel, ctx))
+    def _track(self, channel: str, ctx: HookContext) -> Track:
+        return self.open_track(
+            channel, lambda find: self._tell(find, ctx), lambda problem: self._check_failed(problem, ctx)
+        )
 
     # ---------------------------------------------------------------------------------------------------------- input
 
     def process_input(self, messages: list[Message], ctx: HookContext) -> None:
         """What this call brought; remembered messages were judged when they came."""
-        if "input" not in self.channels:
-            return
-        here = {message.id for message in messages}
-        for message in (*ctx.message_list.get.input.db(), *ctx.message_list.get.context.db()):
-            if message.id in here:
-                self._guard_message(message, ctx)
-
-    def _guard_message(self, message: Message, ctx: HookContext) -> None:
-        parts = [part for part in message.content.parts if isinstance(part, TextPart)]
-        texts = self._guarded_together([part.text for part in parts], "input", ctx)
-        for part, text in zip(parts, texts, strict=True):
-            part.text = text
-        if message.content.content is not None:
-            message.content.content = self._guarded(message.content.content, "input", ctx)
-        for part in message.content.parts:
-            if isinstance(part, ToolInvocationPart):
-                part.args = self._guarded_value(part.args, "input", ctx)
-                part.result = self._guarded_value(part.result, "input", ctx)
+        for message in self._messages_brought(messages, ctx):
+            visit(texts_in_message(message), self._guarded(ctx))
 
     # --------------------------------------------------------------------------------------------------------- output
 
     def process_output_stream(self, chunk: Chunk, ctx: HookContext) -> list[Chunk] | Chunk:
         """Each chunk in its order, as soon as the text in front of it is decided."""
-        line: Line = ctx.state.get("line") or self._new_line(ctx)
+        line = self._line(ctx)
         match chunk:
+            case StepFinish() if chunk.finish_reason != "retry":
+                return [*line.finish(), chunk]
             case StepStart() | StepFinish():
-                self._new_line(ctx)  # what a rejected attempt held is gone with it
                 return chunk
             case Finish():
+                ctx.state["streaming"] = False
                 return [*line.finish(), chunk]
-            case ToolInputStart() | ToolInputDelta() | ToolInputEnd() if "tool-arguments" in self.channels:
-                return []  # streamed arguments wait for the call they lead to
-            case ToolCall() if "tool-arguments" in self.channels:
-                return [piece for each in self._guarded_call(chunk, ctx) for piece in line.push(each)]
-            case DataChunk() if "data" in self.channels:
-                return line.push(chunk.replace(data=self._guarded_value(chunk.data, "data", ctx)))
-            case Source() if "sources" in self.channels:
-                return line.push(self._guarded_source(chunk, ctx))
+            case TextDelta() | ReasoningDelta():
+                return line.push(chunk)
             case _:
-                return line.push(chunk)  # of tools' results, the texts have passed process_tool_result
+                texts = texts_in_chunk(chunk, self.channels, streaming=ctx.state["streaming"])
+                whole = [chunk] if texts is None else visit(texts, self._guarded(ctx))
+                return [piece for each in whole for piece in line.push(each)]
+
+    def _line(self, ctx: HookContext) -> Line:
+        """The line of this attempt at this step; what a rejected one held is gone with it."""
+        attempt = (ctx.step_number, ctx.retry_count)
+        if ctx.state.get("attempt") != attempt:
+            ctx.state.update(attempt=attempt, line=self._new_line(ctx), streaming=True)
+        return ctx.state["line"]
 
     def _new_line(self, ctx: HookContext) -> Line:
-        tell, failed = self._teller(ctx), self._failure(ctx)
-
-        def open_track(channel: str) -> Track | None:
-            return self.open_track(channel, tell, failed) if channel in self.channels else None
-
-        ctx.state["line"] = line = Line(open_track)
-        return line
-
-    def _guarded_call(self, chunk: ToolCall, ctx: HookContext) -> list[Chunk]:
-        """The call with its final arguments, told as one delta before it."""
-        call = chunk.replace(args=self._guarded_value(chunk.args, "tool-arguments", ctx))
-        if chunk.invalid is not None:
-            call.invalid = self._guarded(chunk.invalid, "tool-arguments", ctx)
-        text = json.encode(call.args).decode()
-        return [
-            ToolInputStart(
-                tool_call_id=call.tool_call_id,
-                tool_name=call.tool_name,
-                provider_executed=call.provider_executed,
-            ),
-            ToolInputDelta(tool_call_id=call.tool_call_id, args_text=text, tool_name=call.tool_name),
-            ToolInputEnd(tool_call_id=call.tool_call_id),
-            call,
-        ]
-
-    def _guarded_source(self, chunk: Source, ctx: HookContext) -> Source:
-        def guarded(text: str | None) -> str | None:
-            return None if text is None else self._guarded(text, "sources", ctx)
-
-        return chunk.replace(
-            title=guarded(chunk.title), url=guarded(chunk.url), filename=guarded(chunk.filename)
-        )
+        return Line(lambda channel: self._track(channel, ctx) if channel in self.channels else None)
 
     def process_tool_result(self, result: ToolResult, ctx: HookContext) -> ToolResult | None:
         """A tool's result, or the error it failed with."""
         if "tool-results" not in self.channels:
             return None
-        return result.replace(result=self._guarded_value(result.result, "tool-results", ctx))
+        return result.replace(result=visit(texts_in_value(result.result, "tool-results"), self._guarded(ctx)))

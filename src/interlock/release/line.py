@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from interlock.core.chunks import Chunk, ReasoningDelta, TextDelta
-from interlock.release.track import Track
+from interlock.release.track import Decided
 
 
 class Line:
@@ -22,10 +22,10 @@ class Line:
 
     __slots__ = ("_open_track", "_tracks", "_waiting")
 
-    def __init__(self, open_track: Callable[[str], Track | None]) -> None:
+    def __init__(self, open_track: Callable[[str], Decided | None]) -> None:
         self._open_track = open_track
-        self._tracks: dict[str, Track | None] = {}
-        self._waiting: deque[tuple[Chunk, Track | None, int]] = deque()
+        self._tracks: dict[str, Decided | None] = {}
+        self._waiting: deque[tuple[Chunk, Decided | None, int]] = deque()
 
     def push(self, chunk: Chunk) -> list[Chunk]:
         """Take a chunk; give what may leave now."""
@@ -40,7 +40,7 @@ class Line:
         self._waiting.append((chunk, track, len(chunk.text)))
         return self._drained()
 
-    def _track_of(self, chunk: Chunk) -> Track | None:
+    def _track_of(self, chunk: Chunk) -> Decided | None:
         if type(chunk) is TextDelta:
             channel = "text"
         elif type(chunk) is ReasoningDelta:

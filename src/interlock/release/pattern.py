@@ -1,10 +1,10 @@
 """When is a pattern's verdict final? A pattern, and its twin that tells what future text could still change.
 
 For a pattern P the twin K runs P from each start exactly as a search for P would, but never matches: where P has its
-match, K gives the start up (``(*PRUNE)(*FAIL)``). Searched for *partially* (the ``regex`` package's: "a truncated text
-could still match") K stops at the first start from which P reads beyond the end of the text before it is done. The one
-thing that does not count as reading, an assertion about what comes next (``\\b``, ``\\B``, ``$``, ``\\Z``), is opened in
-K to a path that reads it. So
+match, K gives the start up (``(*PRUNE)(*FAIL)``). Searched for *partially* (the ``regex`` package's: "a truncated
+text could still match") K stops at the first start from which P reads beyond the end of the text before it is done.
+The one thing that does not count as reading, an assertion about what comes next (``\\b``, ``\\B``, ``$``,
+``\\Z``), is opened in K to a path that reads it. So
 
 1. what P does from every start before K's partial match is the same whatever text follows: no path from there touched
    the end, and
@@ -25,6 +25,7 @@ from interlock.core.errors import InterlockError, UsageError
 _DONE = "(*PRUNE)(*FAIL)"
 _OPENED = {each: rf"(?:(?s:.)(?!)|\{each})" for each in "bBZz"}
 _DOLLAR = r"(?:\n?(?s:.)(?!)|$)"
+_NEXT = r"(?:(?s:.)(?!)|)"
 
 _QUANTIFIER = re.compile(r"(?:(?P<sign>[*+?])|\{(?P<low>\d*)(?P<comma>,?)(?P<high>\d*)\})[?+]?")
 _ESCAPE = re.compile(
@@ -48,7 +49,7 @@ _COMMENT = re.compile(r"\(\?#[^)]*\)")
 
 
 class SearchTimeout(InterlockError):
-    """A search took longer than it may: nothing is known of the text (spec R4.6).
+    """A search took longer than it may, or more memory than there is: nothing is known of the text (spec R4.6).
 
     Args:
         rule: the rule whose pattern it is.
@@ -112,7 +113,7 @@ class ExactPattern:
         self._twin: Any = None
         if read is not None:
             try:
-                self._twin = regex.compile(f"(?:{read.opened}){_DONE}", flags)
+                self._twin = regex.compile(f"(?:{read.opened}){_DONE}", self._pattern.flags)
             except regex.error:  # pragma: no cover - a pattern that was read wrong: better late than wrong
                 read = None
         self.needs_whole_text = read is None
@@ -126,7 +127,7 @@ class ExactPattern:
         """
         try:
             return cast("Found | None", self._pattern.search(text, start, timeout=self._timeout))
-        except TimeoutError:
+        except (TimeoutError, MemoryError):
             raise SearchTimeout(self.name, self._timeout) from None
 
     def first_undecided(self, text: str, start: int) -> int:
@@ -139,7 +140,7 @@ class ExactPattern:
             return start
         try:
             found = self._twin.search(text, start, partial=True, timeout=self._timeout)
-        except TimeoutError:
+        except (TimeoutError, MemoryError):
             raise SearchTimeout(self.name, self._timeout) from None
         return len(text) if found is None else found.start()
 
@@ -166,7 +167,8 @@ def read_pattern(source: str) -> Read | None:
     """The pattern, opened; None if it has something in it that the twin cannot follow."""
     reader = _Reader(source)
     try:
-        read = reader.alternatives(behind=False)
+        reader.skip_switches()
+        read = reader.alternatives()
     except (_BeyondUsError, RecursionError):
         return None
     return read if reader.at == len(source) else None
@@ -179,7 +181,12 @@ class _Reader:
         self._source = source
         self.at = 0
 
-    def alternatives(self, *, behind: bool) -> Read:
+    def skip_switches(self) -> None:
+        """Flags for all of the pattern: the compiled pattern knows them. (Further in, they mean many things.)"""
+        while self._take(_SWITCH) is not None:
+            pass
+
+    def alternatives(self, *, behind: bool = False) -> Read:
         """What stands up to the closing parenthesis, or the end."""
         opened: list[str] = []
         widths: list[float] = [0]
@@ -215,7 +222,10 @@ class _Reader:
                 else int(counted["high"] or counted["low"])
             )
         width = atom.width * most if atom.width else 0
-        return Read(atom.opened + counted[0], width, atom.back)
+        # where a repeat might go round again, `regex` takes the end of the text for no match, not for a partial one
+        single = atom.width == 1 and not atom.opened.startswith("(")
+        opened = atom.opened if single or behind else f"(?:{_NEXT}{atom.opened})"
+        return Read(opened + counted[0], width, atom.back)
 
     def _atom(self, behind: bool) -> Read:
         source, char = self._source, self._source[self.at]
@@ -241,9 +251,8 @@ class _Reader:
         return Read(r"\A", 0, 1) if escape["zero"] == "A" else self._ahead(_OPENED[escape["zero"]], behind)
 
     def _group(self, behind: bool) -> Read:
-        switch = self._take(_SWITCH) or self._take(_COMMENT)
-        if switch is not None:
-            return Read(switch[0], 0, 1)
+        if self._take(_COMMENT) is not None:
+            return Read("", 0, 1)
         reference = self._take(_NAMED_REFERENCE)
         if reference is not None:
             return Read(reference[0], math.inf, 1)

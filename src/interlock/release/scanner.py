@@ -15,6 +15,9 @@ EAGER = 512
 So a match of any length, one character a chunk, costs linear time; what is held for it leaves an eighth later.
 """
 
+SLICE = 16_384
+"""A longer chunk is looked at in pieces of so many characters: a search has its time for a piece, not for a book."""
+
 FURTHEST = 65_536
 """The most that waits, and the most that is kept of what was released, in characters."""
 
@@ -205,16 +208,25 @@ class TextScanner:
         self._held += len(text)
         if not final and self._held < self._due and self._held <= self._cap:
             return "", []
-        self._text += "".join(self._waiting)
+        text = "".join(self._waiting)
         self._waiting.clear()
-        for scanner in self._scanners:
-            scanner.scan(self._text, final=final)
-        ready = self._take_ready()
+        ready: list[str] = []
+        spans: list[Span] = []
+        length = 0
+        for start in range(0, max(len(text), 1), SLICE):
+            self._text += text[start : start + SLICE]
+            last = start + SLICE >= len(text)
+            if not last and len(self._text) - self._taken < self._due:
+                continue
+            for scanner in self._scanners:
+                scanner.scan(self._text, final=final and last)
+            decided, found = self._take_ready()
+            ready.append(decided)
+            spans.extend(span.replace(start=span.start + length, end=span.end + length) for span in found)
+            length += len(decided)
         if self._held > self._cap:
             raise HeldTooLong(self._holding(), self._held, self._cap)
-        self._due = self._held + self._held // 8 if self._held > EAGER else 0
-        self._trim()
-        return ready
+        return "".join(ready), spans
 
     def _take_ready(self) -> tuple[str, list[Span]]:
         safe = min((scanner.safe for scanner in self._scanners), default=len(self._text))
@@ -226,10 +238,13 @@ class TextScanner:
             scanner.spans = [span for span in scanner.spans if span.end > safe]
         start, self._taken = self._taken, safe
         self._held = len(self._text) - safe
+        self._due = self._held + self._held // 8 if self._held > EAGER else 0
+        decided = self._text[start:safe]
         placed = [
             span.replace(start=span.start - start, end=span.end - start) for span in spans if span.end <= safe
         ]
-        return self._text[start:safe], placed
+        self._trim()
+        return decided, placed
 
     def _holding(self) -> list[str]:
         """The rules that hold more than may wait, or else the one that holds most."""

@@ -1,7 +1,7 @@
 """The pytest plugin: a fixture that tries a guard over cuts.
 
-Switch it on with ``pytest -p interlock.testing.plugin``, or ``pytest_plugins = ["interlock.testing.plugin"]`` in the top
-``conftest.py``; who does not use it pays nothing for it.
+Switch it on with ``pytest -p interlock.testing.plugin``, or with ``pytest_plugins = ["interlock.testing.plugin"]`` in
+the top ``conftest.py``; who does not use it pays nothing for it.
 
 ::
 

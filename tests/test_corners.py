@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock import Agent, Parallel, Processor, Retry, tool
-from interlock.chunks import StepFinish, TextDelta, TextEnd, TextStart
+from interlock.chunks import Finish, StepFinish, TextDelta, TextEnd, TextStart
 from interlock.memory import Memory
 from interlock.testing import ScriptedModel, error, text, tool_call
 
@@ -189,3 +189,21 @@ async def test_a_violation_is_told_even_if_the_hook_then_raises() -> None:
     with pytest.raises(ValueError, match="broken"):
         await agent.generate("go")
     assert told == ["odd"]
+
+
+async def test_log_probabilities_do_not_tell_what_a_hook_removed() -> None:
+    """R0.3: tokens in provider metadata spell the text; where hooks may change the text, they do not leave."""
+
+    def shout(chunk: Any, ctx: Any) -> Any:
+        return chunk.replace(text="x") if isinstance(chunk, TextDelta) else chunk
+
+    finish = Finish(
+        finish_reason="stop", provider_metadata={"openai": {"logprobs": [{"token": "secret"}], "id": 1}}
+    )
+    model = ScriptedModel([text("secret"), finish], repeat_last=True)
+    guarded = await Agent(
+        id="a", model=model, output_processors=[Hooks("p", process_output_stream=shout)]
+    ).generate("q")
+    assert guarded.steps[0].provider_metadata == {"openai": {"id": 1}}
+    plain = await Agent(id="b", model=model).generate("q")
+    assert "logprobs" in (plain.steps[0].provider_metadata or {})["openai"]
