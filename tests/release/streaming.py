@@ -155,7 +155,7 @@ def expected(rules: Sequence[tuple[str, str]], text: str, accept: Callable[[str]
             start, end = match.span()
             if end > start and (accept is None or accept(match[0])):
                 found.append((start, end, name))
-            at = end + (start == end)
+            at = end + (end <= start)  # \K in a look-ahead: it ends before it starts
     covered = [False] * len(text)  # whether a place is in the same span as the one in front of it
     inside = [False] * len(text)
     for start, end, _ in found:

@@ -58,7 +58,7 @@ class SearchTimeout(InterlockError):
 
     def __init__(self, rule: str, seconds: float) -> None:
         super().__init__(
-            f"rule {rule!r}: the search was not done after {seconds:g} s; the pattern backtracks too much"
+            f"rule {rule!r}: the search was not done after {seconds:g} s, or with all memory: it backtracks too much"
         )
         self.rule = rule
         self.seconds = seconds
@@ -123,7 +123,7 @@ class ExactPattern:
         """The first match from ``start`` on, as the text stands.
 
         Raises:
-            SearchTimeout: the search took too long.
+            SearchTimeout: the search took too long, or all memory.
         """
         try:
             return cast("Found | None", self._pattern.search(text, start, timeout=self._timeout))
@@ -134,7 +134,7 @@ class ExactPattern:
         """The first place from ``start`` on from which future text could make, extend or revoke a match.
 
         Raises:
-            SearchTimeout: the search took too long.
+            SearchTimeout: the search took too long, or all memory.
         """
         if self._twin is None:
             return start
