@@ -659,7 +659,7 @@ def test_a_word_of_prose_is_all_that_waits() -> None:
      "password=" * 5_000, "DE89 " * 10_000, "+1" * 25_000, "postgres://a:" * 4_000, "(" * 50_000, "www." * 12_000],
 )  # fmt: skip
 def test_hostile_texts_are_done(text: str) -> None:
-    """A text made to be slow is judged; a search that took too long would raise (its limit is raised for slow machines)."""
+    """A text made to be slow is judged; a search that took too long would raise (slow machines get more time)."""
     rules = [rule for preset in PRESETS for rule in preset_rules(preset)]
     for rule in rules:
         rule.pattern._timeout = 60
