@@ -22,7 +22,7 @@ class Attempt:
         tools_ran: one of its own tools was started.
         unrepeatable_ran: one that must not run twice was.
         raw: the model's chunks, when process_llm_response wants them.
-        open_blocks: blocks the model has open, to be closed in its place.
+        open_blocks: blocks the model has open, in order, to be closed in its place.
         early_results: provider's results whose calls have not left the chain yet.
     """
 
@@ -71,7 +71,7 @@ class Attempt:
         self.tripwire: TripWireInfo | None = None
         self.raw: list[Chunk] = []
         self.early_results: list[ToolResult] = []
-        self.open_blocks: dict[tuple[type[Chunk], str], Chunk] = {}
+        self.open_blocks: dict[tuple[type[Chunk], str], None] = {}
 
     def active_tools(self) -> dict[str, Tool]:
         """The step's tools without those that are not active; unknown active ones are passed over."""

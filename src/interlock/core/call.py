@@ -149,7 +149,7 @@ async def take_chunk(run: Run, attempt: Attempt, chunk: Chunk) -> None:
     if run.keeps_response and kind not in _NOT_KEPT:
         attempt.raw.append(deepcopy(chunk))  # a cache must not keep what a hook edits in place
     if kind in _STARTS:
-        attempt.open_blocks[_STARTS[kind], chunk.id] = chunk  # type: ignore[attr-defined]
+        attempt.open_blocks[_STARTS[kind], chunk.id] = None  # type: ignore[attr-defined]
     elif kind in _STARTS.values():
         attempt.open_blocks.pop((kind, chunk.id), None)  # type: ignore[attr-defined]
     elif isinstance(chunk, Finish):
