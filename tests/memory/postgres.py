@@ -141,7 +141,7 @@ def supervise(home: Path) -> None:
         data = home / "data"
         _initialise(programs, data, as_user)
         command = [programs / "postgres", "-D", data, "-k", home, "-h", "", *_settings()]
-        server = subprocess.Popen([os.fsencode(word) for word in command], **as_user)
+        server = subprocess.Popen(command, **as_user)
         try:
             _wait_for(server, data / "postmaster.pid")
             _make_template(home)
@@ -176,7 +176,7 @@ def _settings() -> list[str]:
     return [word for setting in CHEAP for word in ("-c", setting)]
 
 
-def _stop(server: subprocess.Popen[bytes]) -> None:
+def _stop(server: subprocess.Popen[Any]) -> None:
     server.send_signal(signal.SIGQUIT)  # at once: nobody wants the data
     try:
         server.wait(10)
@@ -204,7 +204,7 @@ def _reachable(programs: Path, home: Path, as_user: dict[str, Any]) -> Path:
     return programs
 
 
-def _wait_for(server: subprocess.Popen[bytes], pid_file: Path) -> None:
+def _wait_for(server: subprocess.Popen[Any], pid_file: Path) -> None:
     patience = time.monotonic() + READY_WITHIN
     while not (pid_file.exists() and pid_file.read_text().rstrip().endswith("ready")):
         if server.poll() is not None or time.monotonic() > patience:
