@@ -15,11 +15,7 @@ SMALLEST = 64
 
 
 class Matrix:
-    """Rows of vectors, each a piece of a message. Room doubles as it fills, so that any number of rows is cheap.
-
-    Attributes:
-        rows: how many rows are in use, those of forgotten messages included.
-    """
+    """Rows of vectors, each a piece of a message. Room doubles as it fills, so that any number of rows is cheap."""
 
     def __init__(self) -> None:
         self._numpy = require_numpy()
@@ -50,6 +46,11 @@ class Matrix:
         Raises:
             ValueError: vectors of another length than those that are there.
         """
+        places = self._places.get(message_id, [])
+        if places and len(places) == len(vectors):
+            self._check(len(vectors[0]))
+            self._data[places] = vectors
+            return
         self.remove(message_id)
         if not vectors:
             return
@@ -90,7 +91,8 @@ class Matrix:
             candidates = numpy.arange(len(scores))
         order = candidates[numpy.argsort(-scores[candidates], kind="stable")]
         matches: dict[str, Match] = {}
-        for row in order.tolist():
+        rows: list[int] = order.tolist()
+        for row in rows:
             score = float(scores[row])
             if threshold is not None and score < threshold:
                 return list(matches.values()), True
@@ -106,9 +108,12 @@ class Matrix:
         numpy = self._numpy
         if self._data is None:
             self._data = numpy.zeros((max(SMALLEST, rows), dimensions), dtype=numpy.float32)
-        if self._data.shape[1] != dimensions:
-            raise ValueError(f"a vector of {dimensions} dimensions among vectors of {self._data.shape[1]}")
+        self._check(dimensions)
         if rows > len(self._data):
             grown = numpy.zeros((max(rows, 2 * len(self._data)), dimensions), dtype=numpy.float32)
             grown[: len(self._owners)] = self._data[: len(self._owners)]
             self._data = grown
+
+    def _check(self, dimensions: int) -> None:
+        if self._data.shape[1] != dimensions:
+            raise ValueError(f"a vector of {dimensions} dimensions among vectors of {self._data.shape[1]}")

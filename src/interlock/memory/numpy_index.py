@@ -64,9 +64,7 @@ class NumpyIndex:
 
     def _of(self, scope: Scope, model_id: str) -> list[Matrix]:
         return [
-            matrix
-            for key, matrix in self._matrices.items()
-            if key[0] == model_id and _within(key, scope)
+            matrix for key, matrix in self._matrices.items() if key[0] == model_id and _within(key, scope)
         ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from interlock.core.errors import UsageError
 from interlock.core.record import FrozenRecord
 
 if TYPE_CHECKING:
@@ -15,12 +16,21 @@ class Scope(FrozenRecord, frozen=True):
     """Whose vectors are looked at: every access names it, so that one resource never sees another's.
 
     Attributes:
-        resource_id: the resource (user); None: messages of threads without one.
+        resource_id: the resource (user); None: a thread without one.
         thread_id: only this thread of the resource; None: all of its threads.
+
+    Raises:
+        UsageError: neither: threads without a resource have nothing in common.
     """
 
     resource_id: str | None
     thread_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.resource_id is None and self.thread_id is None:
+            raise UsageError(
+                "a scope names a resource or a thread: threads without a resource have no common one"
+            )
 
 
 class MessageVectors(FrozenRecord, frozen=True, kw_only=True, eq=False):

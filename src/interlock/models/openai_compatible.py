@@ -20,6 +20,7 @@ from interlock.models.openai_stream import AnswerReader
 
 Json: TypeAlias = dict[str, Any]
 
+
 class OpenAICompatible:
     """A model behind an OpenAI-compatible chat completions endpoint.
 
