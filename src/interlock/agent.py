@@ -228,8 +228,11 @@ class Agent:
         if call.prepare_step is not None:
             lists["input"].append(_PrepareStep(call.prepare_step))
         if with_memory and self.memory is not None:
-            lists["input"] = [*self.memory.input_processors(), *lists["input"]]
-            lists["output"] = [*lists["output"], *self.memory.output_processors()]
+            placed = set(_framework_ids([*lists["input"], *lists["output"]]))
+            before = [each for each in self.memory.input_processors() if each.id not in placed]
+            after = [each for each in self.memory.output_processors() if each.id not in placed]
+            lists["input"] = [*before, *lists["input"]]
+            lists["output"] = [*lists["output"], *after]
         pipeline = Pipeline(lists)
         if plain:
             self._pipelines[with_memory] = pipeline
@@ -258,6 +261,14 @@ class _PrepareStep(InputProcessor):
 
     def __init__(self, function: PrepareStep) -> None:
         self.process_input_step = function  # type: ignore[method-assign,assignment]
+
+
+def _framework_ids(processors: Sequence[BaseProcessor]) -> Iterator[str]:
+    """The framework's own processors that the user placed by hand, in compositions too."""
+    for processor in processors:
+        if processor.is_framework:
+            yield processor.id
+        yield from _framework_ids(getattr(processor, "processors", ()))
 
 
 class _Call:

@@ -15,6 +15,7 @@ from interlock.core.result import Turn
 from interlock.core.stored import message_from_row, message_to_row
 from interlock.memory.order import dated
 from interlock.memory.store import MessagePage, Thread, ThreadPage, TurnUsage
+from interlock.memory.working_text import changed
 
 
 class InMemoryStore:
@@ -68,6 +69,7 @@ class InMemoryStore:
             message.created_at = time
             self._home[message.id] = turn.thread_id
             self._times[message.id] = time
+        self._change_working_memory(turn, thread)
         if turn.run_id:
             spent = TurnUsage(run_id=turn.run_id, thread_id=turn.thread_id, usage=turn.usage, created_at=now)
             self._usage.setdefault(turn.thread_id, []).append(spent)
@@ -200,6 +202,18 @@ class InMemoryStore:
             self._resources.pop(resource_id, None)
         else:
             self._resources[resource_id] = text
+
+    def _change_working_memory(self, turn: Turn, thread: Thread) -> None:
+        for scope in ("thread", "resource"):
+            changes = [change for change in turn.memory_changes if change.scope == scope]
+            if not changes:
+                continue
+            if scope == "thread":
+                current = thread.metadata.get("workingMemory")
+                thread.metadata = {**thread.metadata, "workingMemory": changed(current, changes)}
+            elif turn.resource_id is not None:
+                text = changed(self._resources.get(turn.resource_id), changes)
+                self._resources[turn.resource_id] = text or ""
 
     async def usage(self, thread_id: str, *, resource_id: str | None) -> list[TurnUsage]:
         """See :meth:`interlock.memory.ConversationStore.usage`."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from interlock.core.errors import InterlockError, StorageError, UsageError
 from interlock.core.messages import Message
 from interlock.core.processor import InputProcessor, OutputProcessor
 from interlock.core.result import Turn
+from interlock.memory import options
 from interlock.memory.history import MessageHistory
 from interlock.memory.in_memory import InMemoryStore
-from interlock.memory.store import Store
+from interlock.memory.input_filter import MemoryInputFilter
+from interlock.memory.store import ConversationStore, Store
+from interlock.memory.vectors import VectorIndex
 
 
 class Memory:
@@ -27,6 +31,14 @@ class Memory:
         last_messages: how many remembered messages a run sees; None for all, 0 for none.
         read_only: remember, but save nothing.
         save_unfinished: whether a turn that failed or was cancelled is saved, marked ``unfinished`` (spec R8.2).
+        semantic_recall: whether earlier messages that mean the same are found: True, or a mapping of the options of
+            :class:`interlock.memory.SemanticRecall`.
+        working_memory: whether the model keeps a page about the user: True, or a mapping of the options of
+            :class:`interlock.memory.WorkingMemory`.
+        embedder: what makes the vectors of semantic recall, as :func:`interlock.embeddings.resolve_embedder` takes
+            it; the local one by default.
+        vector_index: where vectors are; by default beside the messages.
+        retain_full_input: take the input as it is, also of clients that send the whole history back.
 
     Raises:
         UsageError: no store, or a negative number.
@@ -39,6 +51,11 @@ class Memory:
         last_messages: int | None = 20,
         read_only: bool = False,
         save_unfinished: bool = True,
+        semantic_recall: bool | Mapping[str, Any] = False,
+        working_memory: bool | Mapping[str, Any] = False,
+        embedder: Any = None,
+        vector_index: VectorIndex | None = None,
+        retain_full_input: bool = False,
     ) -> None:
         if store is not None and not isinstance(store, Store):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(
@@ -52,6 +69,9 @@ class Memory:
         self.last_messages = last_messages
         self.read_only = read_only
         self.save_unfinished = save_unfinished
+        self.retain_full_input = retain_full_input
+        self.semantic_recall = options.semantic_recall(semantic_recall, self.store, embedder, vector_index)
+        self.working_memory = options.working_memory(working_memory, self.store, read_only=read_only)
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,25 +97,37 @@ class Memory:
         """
         return await self.store.messages(thread, resource_id=resource, last=last)
 
-    async def save_turn(self, turn: Turn) -> None:
+    async def save_turn(self, turn: Turn) -> bool:
         """Save a turn, in one transaction; the runtime calls it.
+
+        Returns:
+            Whether it was saved: not by a memory that only reads.
 
         Raises:
             StorageError: the store failed.
         """
         if self.read_only:
-            return
+            return False
         try:
             await self.store.save_turn(turn)
         except InterlockError:
             raise
         except Exception as problem:
             raise StorageError(f"the turn could not be saved: {problem}") from problem
+        return True
 
     def input_processors(self) -> list[InputProcessor]:
-        """The processors that run before the user's on input."""
-        return [MessageHistory(self.store, self.last_messages)]
+        """The processors that run before the user's on input, in the reference's order."""
+        processors: list[InputProcessor] = []
+        if isinstance(self.store, ConversationStore):
+            processors.append(MemoryInputFilter(self.store, retain_full_input=self.retain_full_input))
+        if self.working_memory is not None:
+            processors.append(self.working_memory)
+        processors.append(MessageHistory(self.store, self.last_messages))
+        if self.semantic_recall is not None:
+            processors.append(self.semantic_recall)
+        return processors
 
     def output_processors(self) -> list[OutputProcessor]:
-        """The processors that run after the user's on output."""
+        """The processors that run after the user's on output: none, since saving comes after all of them."""
         return []
