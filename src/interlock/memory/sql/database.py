@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -128,7 +128,7 @@ class Database:
             opened.ready = True
 
     @asynccontextmanager
-    async def _transaction(self, opened: _Opened, *, writes: bool) -> AsyncIterator[AsyncConnection]:
+    async def _transaction(self, opened: _Opened, *, writes: bool) -> AsyncGenerator[AsyncConnection]:
         if not (writes and self.is_sqlite):
             async with opened.engine.begin() as connection:
                 yield connection

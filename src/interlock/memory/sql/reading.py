@@ -84,7 +84,7 @@ class Reading:
         here = tuple_(table.c["createdAt"], self._place)
         parts: list[Any] = []
         for message_id in dict.fromkeys(ids):
-            place = literal_column(str(self._place).replace(table.name, "anchor"))
+            place: ColumnElement[Any] = literal_column(str(self._place).replace(table.name, "anchor"))
             anchor = table.alias("anchor")
             at = select(anchor.c["createdAt"], place).where(anchor.c["id"] == message_id).scalar_subquery()
             home = select(anchor.c["thread_id"]).where(anchor.c["id"] == message_id).scalar_subquery()

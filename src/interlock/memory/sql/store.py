@@ -21,6 +21,7 @@ from interlock.memory.sql.reading import Reading
 from interlock.memory.sql.rows import encoded, message_of, message_values, metadata_of, thread_of
 from interlock.memory.sql.tables import USAGE_COLUMNS, make_tables
 from interlock.memory.store import MessagePage, Thread, ThreadPage, TurnUsage
+from interlock.memory.working_text import changed
 
 NOBODY = ""
 """The ``resourceId`` of threads without a resource: the reference's column cannot be NULL."""
@@ -72,7 +73,8 @@ class SqlStore:
             message.created_at = time
 
     async def _save(self, connection: AsyncConnection, turn: Turn) -> list[datetime]:
-        await self._touch(connection, turn)
+        metadata = await self._touch(connection, turn)
+        await self._change_working_memory(connection, turn, metadata)
         known, newest = await self._known(connection, turn)
         times = dated(turn.messages, known, newest)
         await self._put(connection, turn, times)
@@ -83,18 +85,46 @@ class SqlStore:
             await connection.execute(insert, [values | spent])
         return times
 
-    async def _touch(self, connection: AsyncConnection, turn: Turn) -> None:
-        """Begin the thread or mark it updated; its row is locked from here on, so its turns come one by one."""
+    async def _touch(self, connection: AsyncConnection, turn: Turn) -> Any:
+        """Begin the thread or mark it updated; its row is locked from here on, so its turns come one by one.
+
+        Returns:
+            The row's id and metadata.
+        """
         table, now = self._tables.threads, datetime.now(UTC)
         owner = turn.resource_id or NOBODY
         thread = Thread(id=turn.thread_id, resource_id=turn.resource_id, created_at=now, updated_at=now)
         insert = self._insert(table)
-        changed = {name: insert.excluded[name] for name in self._zoned("updatedAt")}
+        times = {name: insert.excluded[name] for name in self._zoned("updatedAt")}
         insert = insert.on_conflict_do_update(
-            index_elements=["id"], set_=changed, where=table.c["resourceId"] == owner
-        ).returning(table.c["id"])
-        if not list(await connection.execute(insert, [self._thread_values(thread)])):
+            index_elements=["id"], set_=times, where=table.c["resourceId"] == owner
+        ).returning(table.c["id"], table.c["metadata"])
+        row = (await connection.execute(insert, [self._thread_values(thread)])).mappings().first()
+        if row is None:
             raise another_resource(turn.thread_id, turn.resource_id)
+        return row
+
+    async def _change_working_memory(self, connection: AsyncConnection, turn: Turn, thread: Any) -> None:
+        """What the turn changed in working memory: in the thread's metadata, or in the resource's row."""
+        in_thread = [change for change in turn.memory_changes if change.scope == "thread"]
+        if in_thread:
+            metadata = metadata_of(thread)
+            metadata["workingMemory"] = changed(metadata.get("workingMemory"), in_thread)
+            table = self._tables.threads
+            await connection.execute(
+                update(table).where(table.c["id"] == turn.thread_id), {"metadata": self._json(metadata)}
+            )
+        in_resource = [change for change in turn.memory_changes if change.scope == "resource"]
+        if in_resource and turn.resource_id is not None:
+            table = self._tables.resources
+            # written first, so that the row is locked when it is read
+            insert, row = self._resource_row(turn.resource_id, None, ("updatedAt",))
+            insert = insert.returning(table.c["workingMemory"])
+            current = (await connection.execute(insert, [row])).scalar_one()
+            text = changed(current, in_resource) or ""
+            await connection.execute(
+                update(table).where(table.c["id"] == turn.resource_id), {"workingMemory": text}
+            )
 
     async def _known(
         self, connection: AsyncConnection, turn: Turn
@@ -236,7 +266,7 @@ class SqlStore:
 
         async def work(connection: AsyncConnection) -> list[Any]:
             around = self._reading.around(message_ids, resource_id, before, after)
-            return list((await connection.execute(around)).mappings())
+            return [dict(row) for row in (await connection.execute(around)).mappings()]
 
         rows = await self.database.read(work)
         threads = {row["id"]: row["thread_id"] for row in rows}
@@ -272,7 +302,7 @@ class SqlStore:
             statement = self._reading.candidates(text, resource_id, thread_id)
             async with connection.stream(statement) as rows:
                 async for row in rows.mappings():
-                    message = message_of(row)
+                    message = message_of(dict(row))
                     if text.lower() in message.text.lower():
                         found.append(message)
                     if len(found) >= limit:
@@ -291,21 +321,26 @@ class SqlStore:
 
     async def set_resource_memory(self, resource_id: str, text: str | None) -> None:
         """See :meth:`interlock.memory.ConversationStore.set_resource_memory`."""
+        insert, row = self._resource_row(resource_id, text, ("workingMemory", "updatedAt"))
+
+        async def work(connection: AsyncConnection) -> None:
+            await connection.execute(insert, [row])
+
+        await self.database.write(work)
+
+    def _resource_row(self, resource_id: str, text: str | None, changed: tuple[str, ...]) -> tuple[Any, Any]:
+        """An INSERT of a resource that changes these columns where it is there already, and its values."""
         now = datetime.now(UTC)
         row = self._with_zones(
             {"id": resource_id, "createdAt": now, "updatedAt": now}, "createdAt", "updatedAt"
         )
         row |= {"workingMemory": text, "metadata": self._json({})}
         insert = self._insert(self._tables.resources)
-        changed = ("workingMemory", *self._zoned("updatedAt"))
+        names = [name for name in row if name.removesuffix("Z") in changed]
         insert = insert.on_conflict_do_update(
-            index_elements=["id"], set_={name: insert.excluded[name] for name in changed}
+            index_elements=["id"], set_={name: insert.excluded[name] for name in names}
         )
-
-        async def work(connection: AsyncConnection) -> None:
-            await connection.execute(insert, [row])
-
-        await self.database.write(work)
+        return insert, row
 
     async def usage(self, thread_id: str, *, resource_id: str | None) -> list[TurnUsage]:
         """See :meth:`interlock.memory.ConversationStore.usage`."""
