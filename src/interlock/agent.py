@@ -58,7 +58,7 @@ class CallOptions(TypedDict, total=False):
         instructions: replace the agent's.
         system: more system messages for this call.
         context: messages in the prompt that are never saved.
-        memory: ``{"thread": ..., "resource": ...}``.
+        memory: ``{"thread": ..., "resource": ..., "options": {...}}``; options of the Memory, for this call.
         request_context: a RequestContext or a mapping.
         max_steps: the most steps the run may take.
         tools, tool_choice, active_tools, model_settings, provider_options, structured_output: for every step.
@@ -208,17 +208,28 @@ class Agent:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.generate(input, **options))
-        return _in_own_thread(lambda: asyncio.run(self.generate(input, **options)))
+            return asyncio.run(self._generate_and_close(input, options))
+        return _in_own_thread(lambda: asyncio.run(self._generate_and_close(input, options)))
+
+    async def _generate_and_close(self, input: Any, options: CallOptions) -> RunResult:
+        """A run in an event loop that ends with it: so do the connections of its memory."""
+        try:
+            return await self.generate(input, **options)
+        finally:
+            if self.memory is not None:
+                await self.memory.close()
 
     # ------------------------------------------------------------------------------------------------- for a call's use
 
     async def pipeline(self, call: _Call) -> Pipeline:
         """The processors of a call, compiled; once and for all where nothing about them depends on the call."""
         plain = (
-            call.prepare_step is None and not call.overridden and not any(map(callable, self._lists.values()))
+            call.prepare_step is None
+            and not call.overridden
+            and call.memory is self.memory
+            and not any(map(callable, self._lists.values()))
         )
-        with_memory = call.thread_id is not None and self.memory is not None
+        with_memory = call.thread_id is not None and call.memory is not None
         if plain and with_memory in self._pipelines:
             return self._pipelines[with_memory]
         lists: dict[Lane, list[BaseProcessor]] = {}
@@ -227,10 +238,10 @@ class Agent:
             lists[lane] = list(await _evaluated(given, lane, call.request_context))
         if call.prepare_step is not None:
             lists["input"].append(_PrepareStep(call.prepare_step))
-        if with_memory and self.memory is not None:
+        if with_memory and call.memory is not None:
             placed = set(_framework_ids([*lists["input"], *lists["output"]]))
-            before = [each for each in self.memory.input_processors() if each.id not in placed]
-            after = [each for each in self.memory.output_processors() if each.id not in placed]
+            before = [each for each in call.memory.input_processors() if each.id not in placed]
+            after = [each for each in call.memory.output_processors() if each.id not in placed]
             lists["input"] = [*before, *lists["input"]]
             lists["output"] = [*lists["output"], *after]
         pipeline = Pipeline(lists)
@@ -298,6 +309,10 @@ class _Call:
             raise UsageError(
                 f"{where}: memory names a thread, but the agent has no memory; give Agent(memory=Memory())"
             )
+        changes: Any = (options.get("memory") or {}).get("options")
+        self.memory = agent.memory
+        if changes and self.memory is not None:
+            self.memory = self.memory.for_call(_checked_mapping(changes, "memory's options", where))
         self.prepare_step = options.get("prepare_step")
         self.release: Release = _checked_release(options.get("release", agent.release), where)
         self.overridden: dict[Lane, Any] = {}
@@ -316,7 +331,7 @@ class _Call:
         retries = options.get("max_processor_retries")
         save_unfinished = options.get("save_unfinished")
         if save_unfinished is None:
-            save_unfinished = agent.memory.save_unfinished if agent.memory is not None else True
+            save_unfinished = self.memory.save_unfinished if self.memory is not None else True
         self.options = RunOptions(
             model=agent.model,
             tools=agent.tools if tools is None else tool_set(tools, where=where),
@@ -342,7 +357,7 @@ class _Call:
         agent = self.agent
         pipeline = await agent.pipeline(self)
         self.options.release = agent.policy(self.release, pipeline)
-        edges = _EDGES if agent.memory is None else _EDGES.replace(recorder=agent.memory)
+        edges = _EDGES if self.memory is None else _EDGES.replace(recorder=self.memory.recorder(agent.model))
         run = Run(pipeline, self.options, edges, sink)
         self._fill(run)
         try:

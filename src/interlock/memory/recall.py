@@ -79,6 +79,11 @@ class SemanticRecall(InputProcessor):
         self._embeddings = EmbeddingCache(embedder, size=_checked_number("cache_size", cache_size, least=0))
 
     @property
+    def embedder(self) -> Embedder:
+        """Who makes vectors."""
+        return self._embeddings.embedder
+
+    @property
     def model_id(self) -> str:
         """The model whose vectors are searched."""
         return self._embeddings.embedder.model_id
