@@ -19,7 +19,7 @@ THREAD: Any = {"thread": "t", "resource": "r"}
 
 def message(id: str, role: Any, *parts: Any) -> Message:
     """A message of texts and other parts."""
-    made = [TextPart(text=part) if isinstance(part, str) else part for part in parts]
+    made: list[Any] = [TextPart(text=part) if isinstance(part, str) else part for part in parts]
     return Message(id=id, role=role, content=Content(parts=made))
 
 

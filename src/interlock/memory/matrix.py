@@ -20,6 +20,7 @@ class Matrix:
     def __init__(self) -> None:
         self._numpy = require_numpy()
         self._data: Any = None
+        self._pieces = 0
         self._owners: list[tuple[str, str] | None] = []
         self._places: dict[str, list[int]] = {}
 
@@ -33,7 +34,11 @@ class Matrix:
     @property
     def pieces(self) -> int:
         """How many vectors there are."""
-        return sum(map(len, self._places.values()))
+        return self._pieces
+
+    def pieces_of(self, message_id: str) -> int:
+        """How many vectors a message has."""
+        return len(self._places.get(message_id, ()))
 
     @property
     def nbytes(self) -> int:
@@ -59,10 +64,13 @@ class Matrix:
         self._data[start : start + len(vectors)] = vectors
         self._owners.extend([(message_id, thread_id)] * len(vectors))
         self._places[message_id] = list(range(start, start + len(vectors)))
+        self._pieces += len(vectors)
 
     def remove(self, message_id: str) -> None:
         """Forget a message; its rows are empty until the matrix is made anew."""
-        for place in self._places.pop(message_id, ()):
+        places = self._places.pop(message_id, [])
+        self._pieces -= len(places)
+        for place in places:
             self._owners[place] = None
             self._data[place] = 0
 

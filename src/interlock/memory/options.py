@@ -91,4 +91,4 @@ def _conversations(store: Store, name: str) -> ConversationStore:
 
 def _index_of(store: Store) -> VectorIndex:
     own: Any = getattr(store, "vector_index", None)
-    return own() if callable(own) else NumpyIndex()
+    return NumpyIndex() if own is None else own()

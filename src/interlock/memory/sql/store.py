@@ -21,6 +21,7 @@ from interlock.memory.sql.reading import Reading
 from interlock.memory.sql.rows import encoded, message_of, message_values, metadata_of, thread_of
 from interlock.memory.sql.tables import USAGE_COLUMNS, make_tables
 from interlock.memory.store import MessagePage, Thread, ThreadPage, TurnUsage
+from interlock.memory.vectors import VectorIndex
 from interlock.memory.working_text import changed
 
 NOBODY = ""
@@ -46,6 +47,20 @@ class SqlStore:
 
     def __repr__(self) -> str:
         return f"<SqlStore {self.database.url.render_as_string(hide_password=True)}>"
+
+    def vector_index(self) -> VectorIndex:
+        """Where semantic recall keeps its vectors: beside the messages, searched with numpy or by pgvector.
+
+        Raises:
+            UsageError: numpy is missing, in SQLite.
+        """
+        if self._pg:
+            from interlock.memory.sql.pgvector import PgVectors
+
+            return PgVectors(self.database)
+        from interlock.memory.sql.vectors import SqliteVectors
+
+        return SqliteVectors(self.database)
 
     async def close(self) -> None:
         """Close the connections of this event loop; they are opened again when they are needed."""
