@@ -209,9 +209,36 @@ def reference_times(folder: Path, k: int) -> list[float]:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+async def providers(report: Report) -> None:
+    """The adapters, in a process of their own: the SDKs they are compared with are large."""
+    command = [sys.executable, str(Path(__file__).parent / "providers.py")]
+    done = await asyncio.to_thread(subprocess.run, command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    judged = [
+        ("own adapter per chunk, against the official SDK", "own_us", "sdk_us", 1 / 5),
+        (
+            "pydantic-ai adapter per chunk, against pydantic-ai",
+            "pydantic_adapter_us",
+            "pydantic_own_us",
+            1.15,
+        ),
+        ("import interlock, against import openai", "import_interlock_ms", "import_openai_ms", 1 / 4),
+        ("importing the own adapter, against import openai", "import_adapter_ms", "import_openai_ms", 1 / 2),
+    ]
+    for name, ours, theirs, limit in judged:
+        if ours in found and theirs in found:
+            report.ratio(name, found[ours] / found[theirs], at_most=limit)
+    for name, value in found.items():
+        label, _, unit = name.rpartition("_")
+        if unit == "streams":
+            report.figure(f"streams of 50 chunks a second one core sustains, {label}", f"{value:,.0f}")
+        else:
+            report.figure(f"CPU time, {label}", f"{value:.1f} {unit.replace('us', 'µs a chunk')}")
+
+
 async def main() -> int:
     report = Report()
-    for part in (against_hand_written, linear, memory, empty_run, concurrent, against_reference):
+    for part in (against_hand_written, linear, memory, empty_run, concurrent, providers, against_reference):
         await part(report)
     if report.missed:
         print(f"missed: {'; '.join(report.missed)}")

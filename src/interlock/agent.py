@@ -17,7 +17,6 @@ from interlock.core.errors import UsageError
 from interlock.core.given import given_messages, refuse_nothing
 from interlock.core.message_list import system_messages
 from interlock.core.messages import Message
-from interlock.core.model import LanguageModel
 from interlock.core.pipeline import Pipeline
 from interlock.core.processor import (
     BaseProcessor,
@@ -34,7 +33,7 @@ from interlock.core.stages import checked_names, checked_tool_choice
 from interlock.core.step import StepChange, StepInput
 from interlock.core.tool import Tool, tool_set
 from interlock.memory import Memory
-from interlock.models.router import resolve_model
+from interlock.models.router import ModelChoice, resolve_model
 from interlock.stream import Ending, RunStream
 from interlock.toolbox import run_tools
 
@@ -95,7 +94,8 @@ class Agent:
 
     Args:
         id: a name for logs and traces.
-        model: a model, or a router id such as ``"openai/gpt-5"`` or ``"local/smollm2"``.
+        model: a model, a router id such as ``"openai/gpt-5"`` or ``"local/smollm2"``, a mapping with ``id`` and
+            ``url``, a pydantic-ai ``Model``, or a list of these, each the fallback of those before it.
         instructions: the system message, or several.
         tools: functions made with :func:`interlock.tool`, as a list or by name.
         input_processors: processors before the model; a list, or a function of the request context.
@@ -106,7 +106,7 @@ class Agent:
         release: when chunks go to the client: ``live`` at once, ``step`` when process_output_step has accepted the
             step, ``run`` after process_output_result; ``auto`` takes ``step`` when a process_output_step judges.
         max_steps: the most steps a run may take.
-        model_settings: temperature, max_output_tokens, max_retries, ... for every step.
+        model_settings: temperature, max_output_tokens, max_retries, timeout (seconds), ... for every step.
         provider_options: options by provider name.
 
     Raises:
@@ -121,7 +121,7 @@ class Agent:
         self,
         *,
         id: str,
-        model: LanguageModel | str | Mapping[str, Any],
+        model: ModelChoice,
         instructions: Any = None,
         tools: Any = None,
         input_processors: ProcessorList[InputProcessor] = (),

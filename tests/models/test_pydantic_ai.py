@@ -4,13 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from itertools import pairwise
 from typing import Any
 
+import anyio
 import pytest
-from fault_server import HANG, RESET, Action, FaultServer, head, whole
+from fault_server import HANG, RESET, Action, FaultServer, chunked, head, whole
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
-from wired import HELLO, TOOLS, TURN, ask, chunks_of, collect, each_wire, failure, model_at, shape_of, text_of
+from wired import (
+    HELLO,
+    TOOLS,
+    TURN,
+    Shape,
+    ask,
+    chunks_of,
+    collect,
+    each_wire,
+    failure,
+    model_at,
+    shape_of,
+    text_of,
+)
 from wires import CACHED_TOKENS, INPUT_TOKENS, OUTPUT_TOKENS, REASONING_TOKENS
 
 from interlock.core.chunks import (
@@ -103,6 +120,38 @@ async def test_a_model_without_a_server() -> None:
     chunks = await collect(PydanticAIModel(TestModel(custom_output_text="one two")))
     assert text_of(chunks) == "one two"
     assert shape_of(chunks).finish.finish_reason == "unknown"
+
+
+# -------------------------------------------------------------------------------------------------- the network
+
+FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+
+
+def read(wire: Any, own: bool, *pieces: bytes) -> Shape:
+    """What is made of the answer when it comes in these pieces."""
+
+    async def run() -> Shape:
+        return shape_of(await chunks_of(wire, chunked(*pieces), own=own, request=ask(tools=TOOLS)))
+
+    return anyio.run(run)
+
+
+@each_wire(own=True)
+@FEW
+@given(places=st.lists(st.integers(0, 20_000), max_size=40))
+def test_every_byte_boundary_may_be_a_read_boundary(wire: Any, own: bool, places: list[int]) -> None:
+    """However the network cuts the answer, also inside a character, the chunks are the same."""
+    body = wire.body(TURN)
+    edges = sorted({0, len(body), *(place % len(body) for place in places)})
+    pieces = [body[begin:end] for begin, end in pairwise(edges)]
+    assert read(wire, own, *pieces) == read(wire, own, body)
+
+
+@each_wire(own=True)
+def test_an_answer_may_come_byte_by_byte(wire: Any, own: bool) -> None:
+    """Every boundary at once."""
+    body = wire.body(TURN)
+    assert read(wire, own, *(body[i : i + 1] for i in range(len(body)))) == read(wire, own, body)
 
 
 # ----------------------------------------------------------------------------------------------------- failures

@@ -61,7 +61,7 @@ def each_wire(*, own: bool = False) -> pytest.MarkDecorator:
 def ask(text: str = "Hi", *, tools: Sequence[ToolSpec] = (), **settings: Any) -> ModelRequest:
     """A request with one user message."""
     message = PromptMessage(role="user", content=(PromptText(text=text),))
-    return ModelRequest(prompt=(message,), tools=tuple(tools), settings=settings)
+    return ModelRequest(prompt=(message,), tools=tuple(tools), settings=settings, wants_raw=True)
 
 
 @asynccontextmanager

@@ -64,7 +64,7 @@ async def read_response(run: Run, attempt: Attempt, answer: Prompt | list[Chunk]
     stream = (
         replay(answer)
         if isinstance(answer, list)
-        else attempt.input.model.stream(model_request(attempt, answer))
+        else attempt.input.model.stream(model_request(run, attempt, answer))
     )
     feed = run.chain.feed if run.chain.hooks else run.transcript.take
     keep = attempt.raw if run.keeps_response else None
@@ -102,7 +102,7 @@ async def replay(chunks: list[Chunk]) -> AsyncGenerator[Chunk, None]:
         yield chunk
 
 
-def model_request(attempt: Attempt, prompt: Prompt) -> ModelRequest:
+def model_request(run: Run, attempt: Attempt, prompt: Prompt) -> ModelRequest:
     """The request of this step."""
     step = attempt.input
     active = attempt.active_tools()
@@ -114,6 +114,7 @@ def model_request(attempt: Attempt, prompt: Prompt) -> ModelRequest:
         settings=step.model_settings,
         provider_options=step.provider_options,
         structured_output=step.structured_output,
+        wants_raw=run.keeps_response,
     )
 
 

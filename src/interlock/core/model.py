@@ -103,6 +103,7 @@ class ModelRequest(FrozenRecord, kw_only=True, frozen=True):
         settings: temperature, max_output_tokens, top_p, stop_sequences, seed, max_retries, ...
         provider_options: provider name to options only it understands.
         structured_output: a JSON schema the answer must follow, or None.
+        wants_raw: somebody will look at the raw response (``ResponseMetadata.raw``); else it need not be kept.
     """
 
     prompt: Prompt
@@ -111,6 +112,7 @@ class ModelRequest(FrozenRecord, kw_only=True, frozen=True):
     settings: dict[str, Any] = {}
     provider_options: dict[str, Any] = {}
     structured_output: Any = None
+    wants_raw: bool = False
 
 
 @runtime_checkable

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
@@ -14,12 +16,14 @@ from typing import Any, TypeAlias
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
-from interlock.core.chunks import Chunk
+from interlock.core.chunks import Chunk, ResponseMetadata
 from interlock.core.errors import ModelError, UsageError
 from interlock.core.model import ModelRequest
 from interlock.models.openai_errors import status_error, unreadable_error
 from interlock.models.openai_messages import build_body, encode
 from interlock.models.openai_stream import AnswerReader
+
+log = logging.getLogger("interlock")
 
 Json: TypeAlias = dict[str, Any]
 
@@ -44,7 +48,9 @@ class OpenAICompatible:
         api_key: sent as a bearer token.
         headers: sent with each request; an ``Authorization`` among them replaces the bearer token.
         provider: the name under which the model's options and metadata are filed.
-        timeout: seconds of silence from the server until the call fails.
+        timeout: seconds of silence from the server until the call fails. Connecting may take 10 of them.
+        total_timeout: seconds a call may take altogether, its retries included; None: as long as something comes.
+            A call's ``settings["timeout"]`` goes before it.
         client: an HTTP client to use instead of own ones; its timeouts apply, and it is not closed.
 
     Raises:
@@ -60,15 +66,20 @@ class OpenAICompatible:
         headers: Mapping[str, str] | None = None,
         provider: str = "openai-compatible",
         timeout: float = 300.0,
+        total_timeout: float | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
         self._model_id = model_id
         self._provider = provider
-        self._url = _endpoint(base_url)
+        given = _endpoint(base_url)
+        # what httpx logs, and shows of a request, is its URL: query and password go another way
+        self._url = given.copy_with(query=None, userinfo=b"")
+        self._target = given.raw_path
         self._where = f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.path}"
-        self._headers = _headers(api_key, headers or {})
-        self._secrets = _secrets(self._headers, self._url)
+        self._headers = _headers(api_key, headers or {}, given)
+        self._secrets = _secrets(self._headers, given)
         self._timeout = timeout
+        self._total_timeout = total_timeout
         self._given = client
         self._clients = _ClientPerLoop(self._make_client)
 
@@ -89,43 +100,66 @@ class OpenAICompatible:
         """Call the model. Closing the generator hangs up at once.
 
         Args:
-            request: what to ask; ``settings["max_retries"]`` is how often to try again before a chunk.
+            request: what to ask; ``settings["max_retries"]`` is how often to try again before a chunk, and
+                ``settings["timeout"]`` how many seconds it may take altogether.
 
         Raises:
             ModelError: the provider refused, failed, broke off or answered something unreadable.
             UsageError: the request cannot be expressed.
         """
         body, warnings = build_body(request, model_id=self._model_id, provider=self._provider)
+        for warning in warnings:
+            _tell(self._where, warning)
         retries = int(request.settings.get("max_retries") or 0)
+        limit = request.settings.get("timeout") or self._total_timeout
+        deadline = None if limit is None else asyncio.get_running_loop().time() + limit
         for attempt in range(retries + 1):
             started = False
             try:
-                async with aclosing(self._attempt(body, warnings)) as chunks:
+                answer = self._attempt(body, warnings, wants_raw=request.wants_raw)
+                async with aclosing(answer if deadline is None else _until(answer, deadline)) as chunks:
                     async for chunk in chunks:
                         started = True
                         yield chunk
                 return
+            except TimeoutError:
+                text = f"{self._where} took longer than the {limit} s a call may take"
+                raise ModelError(text, retryable=True) from None
             except ModelError as problem:
-                if started or attempt == retries or not _worth_waiting(problem):
-                    raise self._without_secrets(problem) from None
                 wait = _wait(attempt, problem.retry_after)
+                in_time = deadline is None or asyncio.get_running_loop().time() + wait < deadline
+                if started or attempt == retries or not (_worth_waiting(problem) and in_time):
+                    raise self._without_secrets(problem) from None
             await asyncio.sleep(wait)
 
     async def aclose(self) -> None:
         """Close this event loop's idle connections. A loop that shuts down properly does so by itself."""
         await self._clients.aclose()
 
-    async def _attempt(self, body: Json, warnings: list[Json]) -> AsyncGenerator[Chunk, None]:
+    async def _attempt(
+        self, body: Json, warnings: list[Json], *, wants_raw: bool
+    ) -> AsyncGenerator[Chunk, None]:
         client = self._given or await self._clients.current()
         reader = AnswerReader(provider=self._provider, request=body, warnings=warnings)
+        raw = list[str]()
         try:
             async with client.stream(
-                "POST", self._url, content=encode(body), headers=self._headers
+                "POST",
+                self._url,
+                content=encode(body),
+                headers=self._headers,
+                extensions={"target": self._target},
             ) as response:
                 await self._check(response)
-                reader.headers = {k: v for k, v in response.headers.items() if k != "set-cookie"}
+                reader.headers = {
+                    name: self._redacted(value)
+                    for name, value in response.headers.items()
+                    if name != "set-cookie"
+                }
                 async with aclosing(EventSource(response).aiter_sse()) as events:
                     async for event in events:
+                        if wants_raw:
+                            raw.append(f"data: {event.data}\n\n")
                         if event.data.strip() == "[DONE]":
                             reader.done = True
                             await _drain(events)
@@ -136,6 +170,8 @@ class OpenAICompatible:
         except httpx.HTTPError as problem:
             if reader.finish_reason is None and not reader.done:
                 raise self._transport_error(problem) from None
+        if raw:
+            yield ResponseMetadata(raw="".join(raw))
         for chunk in reader.end():
             yield chunk
 
@@ -163,11 +199,16 @@ class OpenAICompatible:
         return ModelError(text, retryable=isinstance(problem, httpx.TransportError))
 
     def _without_secrets(self, problem: ModelError) -> ModelError:
-        for secret in self._secrets:
-            problem.message = problem.message.replace(secret, "[redacted]")
-            problem.body = problem.body and problem.body.replace(secret, "[redacted]")
+        problem.message = self._redacted(problem.message)
+        problem.body = problem.body and self._redacted(problem.body)
         problem.args = (problem.message,)
+        problem.__context__ = None  # httpx's error refers to the request, and that to the key
         return problem
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "[redacted]")
+        return text
 
     def _make_client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(
@@ -216,6 +257,31 @@ def _ssl_context() -> SSLContext:
     return httpx.create_ssl_context()  # takes some 20 ms, too long for each loop
 
 
+async def _until(chunks: AsyncGenerator[Chunk, None], deadline: float) -> AsyncGenerator[Chunk, None]:
+    """The chunks as long as each comes before the deadline (the loop's time), which raises TimeoutError.
+
+    Only the waiting is limited: a timeout must not span a yield, it would cancel whoever reads.
+    """
+    async with aclosing(chunks):
+        while True:
+            async with asyncio.timeout_at(deadline):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            yield chunk
+
+
+@cache
+def _told(where: str, setting: str, details: str) -> None:
+    log.warning("setting %r is not known to %s: %s", setting, where, details)
+
+
+def _tell(where: str, warning: Json) -> None:
+    """A setting that has no effect is also said in the log, once: few look at a step's warnings."""
+    if warning["type"] == "unsupported-setting":
+        _told(where, warning["setting"], warning.get("details", ""))
+
+
 async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
     """Read on to the response's end, normally there already, so that the connection can be used again."""
     try:
@@ -261,12 +327,15 @@ def _endpoint(base_url: str) -> httpx.URL:
     return url.copy_with(path=f"{url.path.rstrip('/')}/chat/completions")
 
 
-def _headers(api_key: str | None, given: Mapping[str, str]) -> httpx.Headers:
+def _headers(api_key: str | None, given: Mapping[str, str], url: httpx.URL) -> httpx.Headers:
     key = (api_key or "").strip()
     for name, value in [("api_key", key), *given.items()]:
         if not (value.isascii() and value.isprintable()):
             raise UsageError(f"{name} holds a character that no HTTP header may carry")
     headers = httpx.Headers({"Content-Type": "application/json", "Accept": "text/event-stream"})
+    if url.userinfo:
+        login = f"{url.username}:{url.password}".encode()
+        headers["Authorization"] = f"Basic {b64encode(login).decode()}"
     if key:
         headers["Authorization"] = f"Bearer {key}"
     headers.update(given)

@@ -112,7 +112,8 @@ class PydanticAIModel:
         """Call the model. Closing the generator hangs up at once.
 
         Args:
-            request: what to ask; ``settings["max_retries"]`` is how often the provider's SDK tries again.
+            request: what to ask; ``settings["max_retries"]`` is how often the provider's SDK tries again,
+                ``settings["timeout"]`` how many seconds it may take altogether.
 
         Raises:
             ModelError: the provider refused, failed, broke off or answered something unreadable.
@@ -120,7 +121,7 @@ class PydanticAIModel:
         """
         from interlock.models.pydantic_ai_http import Exchange
 
-        exchange = Exchange()
+        exchange = Exchange(keep_raw=request.wants_raw)
         try:
             async with aclosing(self._answer(request, exchange)) as chunks:
                 async for chunk in chunks:
@@ -161,7 +162,7 @@ class PydanticAIModel:
                 raise cut_off(_where(model), exchange.raw)
             for chunk in reader.end():
                 yield chunk
-            yield _response(streamed, exchange, is_over=True)
+            yield _response(streamed, exchange, with_raw=request.wants_raw)
             yield _finish(streamed, called=reader.called)
 
     def _failure(self, problem: Exception, exchange: Exchange) -> Exception:
@@ -195,13 +196,13 @@ def _is_cut_off(streamed: StreamedResponse, exchange: Exchange) -> bool:
     return streamed.finish_reason is None or assumes_stop
 
 
-def _response(streamed: StreamedResponse, exchange: Exchange, *, is_over: bool = False) -> ResponseMetadata:
+def _response(streamed: StreamedResponse, exchange: Exchange, *, with_raw: bool = False) -> ResponseMetadata:
     return ResponseMetadata(
         id=streamed.provider_response_id,
         model_id=streamed.model_name or None,
         timestamp=streamed.timestamp,
         headers=exchange.headers,
-        raw=exchange.raw if is_over else None,
+        raw=exchange.raw if with_raw else None,
     )
 
 

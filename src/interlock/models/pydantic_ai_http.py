@@ -7,6 +7,7 @@ The provider's SDK uses an HTTP client of ours, or one the user made; hooks on i
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -27,6 +28,8 @@ READ_TIMEOUT = 300.0
 KEEPALIVE = 3.0  # as in openai_compatible
 LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=KEEPALIVE)
 SHORTEST_SECRET = 8
+LAST_PIECES = 32
+"""Reads of a response that are kept for the text of an error."""
 SECRET = re.compile("auth|key|token|secret|cookie|signature|credential", re.IGNORECASE)
 HOP = frozenset({"content-length", "transfer-encoding", "connection"})
 
@@ -44,19 +47,23 @@ class WebPage(NamedTuple):
 class Exchange:
     """One call's traffic; of several attempts, the last one's.
 
+    Args:
+        keep_raw: whether somebody will look at the whole response; else only its end is kept.
+
     Attributes:
         status: of the response, None before there is one.
         headers: of the response, names in lower case, without cookies.
         secrets: values of the request that must not show, longest first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_raw: bool = True) -> None:
+        self.keeps_raw = keep_raw
         self.status: int | None = None
         self.headers: dict[str, str] | None = None
         self.secrets: tuple[str, ...] = ()
         self._response: httpx.Response | httpx2.Response | None = None
         self._sent: bytes | None = None
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes] | deque[bytes] = []
 
     @contextmanager
     def watch(self) -> Generator[None]:
@@ -69,7 +76,8 @@ class Exchange:
 
     def note_request(self, request: httpx.Request | httpx2.Request) -> None:
         """A request goes out."""
-        self.status, self.headers, self._pieces = None, None, []
+        self.status, self.headers = None, None
+        self._pieces = [] if self.keeps_raw else deque(maxlen=LAST_PIECES)
         self.secrets = _secrets(request)
         try:
             self._sent = request.content
@@ -99,9 +107,11 @@ class Exchange:
 
     @property
     def raw(self) -> str | None:
-        """The response's body as far as it was read."""
+        """The response's body as far as it was read, or its last pieces."""
         if self.status is None or not self._pieces:
             return None
+        if not self.keeps_raw and (self.headers or {}).get("content-encoding"):
+            return None  # the end of a compressed body cannot be read
         headers = {name: value for name, value in (self.headers or {}).items() if name not in HOP}
         body = b"".join(self._pieces)
         try:
@@ -111,15 +121,18 @@ class Exchange:
         except httpx2.DecodingError:
             return None  # cut off inside a compressed body
 
+    def _tail(self) -> bytes:
+        return b"".join(list(self._pieces)[-LAST_PIECES:])
+
     @property
     def ends_with_done(self) -> bool:
         """Whether the body ends with the mark of OpenAI's streams."""
-        return b"".join(self._pieces[-4:]).rstrip().endswith(b"[DONE]")
+        return self._tail().rstrip().endswith(b"[DONE]")
 
     @property
     def ends_inside_an_event(self) -> bool:
         """Whether the body breaks off before the empty line that ends an event."""
-        tail = b"".join(self._pieces[-4:])
+        tail = self._tail()
         return bool(tail) and not tail.endswith((b"\n\n", b"\r\n\r\n", b"\r\r"))
 
     @property
@@ -143,7 +156,7 @@ class Exchange:
 class _Noted(httpx.AsyncByteStream, httpx2.AsyncByteStream):
     """A response's bytes, noted as they pass. No generator: there is nothing a forgotten one would leave open."""
 
-    def __init__(self, stream: Any, pieces: list[bytes]) -> None:
+    def __init__(self, stream: Any, pieces: list[bytes] | deque[bytes]) -> None:
         self._stream = stream
         self._next: Callable[[], Awaitable[bytes]] | None = None
         self._note = pieces.append

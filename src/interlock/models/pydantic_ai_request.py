@@ -19,8 +19,8 @@ from interlock.models.pydantic_ai_history import build_history
 
 Json: TypeAlias = dict[str, Any]
 
-SETTINGS = {"max_output_tokens": "max_tokens"}
-"""Settings we name otherwise."""
+SETTINGS = {"max_output_tokens": "max_tokens", "timeout": "request_timeout"}
+"""Settings we name otherwise. Our ``timeout`` is for the whole call, retries included."""
 KNOWN = frozenset(ModelSettings.__annotations__)
 STORE = "openai_store"
 """Off unless asked for: OpenAI answers an item it has stored with its own copy, whatever a guard made of it."""
