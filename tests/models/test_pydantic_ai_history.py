@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
+from fault_server import FaultServer, whole
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
@@ -27,8 +29,14 @@ from pydantic_ai.messages import (
     UserPromptPart,
     VideoUrl,
 )
+from wired import TURN, WIRES, collect, each_wire, model_at
+from wires import Said, Thought, Turn, chat
 
+from interlock import Agent, Message, RunResult
 from interlock.core.errors import UsageError
+from interlock.core.model import (
+    ModelRequest as OurRequest,
+)
 from interlock.core.model import (
     PromptFile,
     PromptMessage,
@@ -38,7 +46,10 @@ from interlock.core.model import (
     PromptToolCall,
     PromptToolResult,
 )
+from interlock.core.prompt import well_formed
+from interlock.memory import Memory
 from interlock.models.pydantic_ai_history import TOOL_ID, build_history, tool_id
+from interlock.processors import RegexFilter
 
 
 def history(*messages: PromptMessage, provider: str = "anthropic") -> list[Any]:
@@ -190,3 +201,115 @@ def test_tool_ids_fit_everywhere(given_id: str) -> None:
     assert tool_id(made) == made
     if TOOL_ID.fullmatch(given_id):
         assert made == given_id
+
+
+# ----------------------------------------------------------------------------- from one provider to another
+
+
+def weather(city: str) -> dict[str, Any]:
+    """The weather of a city."""
+    return {"city": city, "celsius": 21}
+
+
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+ANSWER = Turn(
+    (
+        Thought(("So it ", "is.")),
+        Said(("It is 21 degrees ", "at noon.")),
+    )
+)
+NEXT = Turn((Said(("You asked ", "about Zürich.")),))
+SIGNATURE = "c2lnbmVk"
+HAS_SIGNATURES = ("anthropic", "gemini", "responses")
+
+
+def name_of(wire: Any) -> str:
+    """The wire's name."""
+    return wire.__name__.rpartition(".")[2]
+
+
+def kinds_of(message: Message) -> list[str]:
+    """What a stored message is made of."""
+    return [part.type for part in message.content.parts]
+
+
+async def told(server: FaultServer, wire: Any, own: bool, memory: Memory, text: str) -> RunResult:
+    """What an agent with that model makes of the text, in the one thread there is."""
+    async with model_at(server, wire, own=own) as model:
+        agent = Agent(id="a", model=model, tools=[weather, clock], memory=memory, instructions="Be kind.")
+        return await agent.generate(text, memory={"thread": "t", "resource": "r"})
+
+
+ENDS = [pytest.param(wire, False, id=name_of(wire)) for wire in WIRES] + [pytest.param(chat, True, id="own")]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("after", "own_after"), ENDS)
+@pytest.mark.parametrize(("before", "own_before"), ENDS)
+async def test_a_conversation_moves_to_another_provider(
+    before: Any, own_before: bool, after: Any, own_after: bool
+) -> None:
+    """A thread with thinking and tools goes on elsewhere: every call has its result, no signature strays."""
+    memory = Memory()
+    first = [[whole(before.body(TURN))], [whole(before.body(ANSWER))]]
+    async with FaultServer(*first) as server:
+        result = await told(server, before, own_before, memory, "Weather in Zürich?")
+    # what is stored is the same, whoever answered
+    assert [kinds_of(message) for message in result.messages] == [
+        ["reasoning", "text", "tool-invocation", "tool-invocation", "step-start", "reasoning", "text"]
+    ]
+    assert result.text == "Héllo 🌍 wörldIt is 21 degrees at noon."
+    async with FaultServer([whole(after.body(NEXT))]) as server:
+        moved = await told(server, after, own_after, memory, "What did I ask?")
+        body = json.dumps(server.requests[0].body, ensure_ascii=False)
+    assert moved.text == "You asked about Zürich."
+    for said in ("Be kind.", "Weather in Zürich?", "Héllo 🌍 wörld", "celsius", "noon", "What did I ask?"):
+        assert said in body
+    assert body.count("call_1") in (0, 2)  # once in the call, once in its result; Gemini need not have ids
+    assert body.count("call_1") == body.count("call_2")
+    returns = before is after and not own_after and name_of(before) in HAS_SIGNATURES
+    assert (SIGNATURE in body) is returns
+
+
+@pytest.mark.anyio
+@each_wire()
+async def test_a_call_without_its_result_is_no_part_of_the_history(wire: Any) -> None:
+    """An orphan left by a crash is not sent: each provider refuses it (spec R3.8)."""
+    prompt = well_formed(
+        [
+            user(PromptText(text="Go")),
+            assistant(
+                PromptText(text="Going"), PromptToolCall(tool_call_id="orphan", tool_name="f", input={})
+            ),
+            results(PromptToolResult(tool_call_id="nobody", tool_name="f", kind="text", value="lost")),
+            user(PromptText(text="Well?")),
+        ]
+    )
+    async with FaultServer([whole(wire.body(NEXT))]) as server, model_at(server, wire) as model:
+        await collect(model, OurRequest(prompt=prompt))
+        body = str(server.requests[0].body)
+    assert "Going" in body
+    assert not any(gone in body for gone in ("orphan", "nobody", "lost"))
+
+
+@pytest.mark.anyio
+@each_wire()
+async def test_what_a_guard_changed_is_not_signed_for(wire: Any) -> None:
+    """Thinking a processor edited goes back without the signature over what it was."""
+    memory = Memory()
+    guard = RegexFilter({"think": "think…"}, replacement="guess")
+    async with FaultServer([whole(wire.body(ANSWER._replace(blocks=TURN.blocks[:2])))]) as server:
+        async with model_at(server, wire) as model:
+            agent = Agent(id="a", model=model, memory=memory, output_processors=[guard])
+            result = await agent.generate("Hi", memory={"thread": "t", "resource": "r"})
+    assert "guess" in result.reasoning
+    async with FaultServer([whole(wire.body(NEXT))]) as server:
+        await told(server, wire, False, memory, "And?")
+        body = str(server.requests[0].body)
+    assert "think…" not in body
+    if name_of(wire) != "gemini":  # whose signature is over the text that follows, which nobody changed
+        assert SIGNATURE not in body
