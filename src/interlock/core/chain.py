@@ -97,6 +97,9 @@ class Chain:
                 await run.heed()
             if returned is chunk:
                 continue
+            if returned is None:
+                hook.dropped += 1
+                return
             if not isinstance(returned, Chunk) or type(returned) in _SPECIAL:
                 await self._feed_several(hook, chunk, returned)
                 return
@@ -173,7 +176,7 @@ class Chain:
 
 def _adopted(returned: Chunk, original: Chunk) -> Chunk:
     """A replacement made without an id gets that of the block it stands in (spec R4.6)."""
-    if returned is not original:
+    if returned is not original and not getattr(returned, "id", None):
         for name in ("id", "tool_call_id"):
             if getattr(returned, name, None) == "" and getattr(original, name, None):
                 setattr(returned, name, getattr(original, name))

@@ -138,6 +138,11 @@ class HookContext:
         return max(self._run.step_number, 0)
 
     @property
+    def attempt(self) -> object:
+        """The attempt at a step that is under way: an object that no other attempt of the run has."""
+        return self._run.attempt
+
+    @property
     def steps(self) -> list[StepRecord]:
         """Accepted steps; from process_llm_response on, the current one too."""
         return self._run.seen_steps()
