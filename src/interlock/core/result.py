@@ -24,7 +24,7 @@ class RunResult(Record, kw_only=True):
         tripwire: why a processor blocked the run, or None.
         violations: everything processors objected to, blocked or not, in order.
         released_text: what had left for the client, also under ``live`` before a block.
-        object: the structured output; not filled in this version, which hands the schema to the model only.
+        object: what the answer's text says, validated: of the type given as ``structured_output``, else None.
     """
 
     text: str
