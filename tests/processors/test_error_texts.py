@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from interlock import ModelError
 from interlock.processors.error_texts import causes, texts_of
 
 
 def chained(*errors: Exception) -> Exception:
     """The first error, caused by the second, and so on."""
-    for error, cause in zip(errors, errors[1:], strict=False):
+    for error, cause in pairwise(errors):
         error.__cause__ = cause
     return errors[0]
 

@@ -183,9 +183,10 @@ async def test_a_refused_history_is_repaired_once() -> None:
     model = Named("anthropic", [REFUSED], [text("ok")])
     agent = Agent(id="a", model=model, input_processors=[both], error_processors=[both])
     assert (await agent.generate(history)).text == "ok"
-    first, second = (call.request.prompt[1].content[0] for call in model.calls)
+    prompts: list[Any] = [call.request.prompt for call in model.calls]
+    first, second = (prompt[1].content[0] for prompt in prompts)
     assert (first.tool_call_id, second.tool_call_id) == ("fc.1:2", "fc_1_2")
-    assert model.calls[1].request.prompt[2].content[0].tool_call_id == "fc_1_2"
+    assert prompts[1][2].content[0].tool_call_id == "fc_1_2"
     model = Named("anthropic", [REFUSED])
     agent = Agent(id="a", model=model, error_processors=[both])
     with pytest.raises(ModelError, match="pattern"):

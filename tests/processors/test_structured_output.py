@@ -296,7 +296,7 @@ async def test_a_blocked_answer_has_no_object() -> None:
 
 @in_both_modes
 async def test_an_answer_that_does_not_fit_is_asked_for_again(mode: str) -> None:
-    """R7.3: the model reads what was wrong, the client is told that the text is withdrawn, the step keeps its number."""
+    """R7.3: the model reads what was wrong, the client is told that it is withdrawn, the step keeps its number."""
     model = says('{"name": "Rome"}', ROME)
     ran = await play(Agent(id="a", model=model), mode, structured_output=City)
     assert ran.result.object == City(name="Rome", people=3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -136,7 +137,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again() -> None:
 async def test_what_happens_when_no_object_can_be_made(script: Any, strategy: Any) -> None:
     """R5.4: strict is a tripwire, warn a violation, fallback a value; also when the model itself fails."""
     structuring = second(script, repeat_last=True)
-    extra = {"fallback": City(name="-", people=0)} if strategy == "fallback" else {}
+    extra: Any = {"fallback": City(name="-", people=0)} if strategy == "fallback" else {}
     option = StructuredOutput(City, model=structuring, error_strategy=strategy, max_retries=1, **extra)
     result, chunks = await play(main(), structured_output=option)
     assert len(structuring.calls) == (2 if isinstance(script[0], type(text())) else 1)
@@ -200,10 +201,10 @@ async def test_leaving_hangs_up_on_the_second_model() -> None:
         provider = "test"
         model_id = "endless"
 
-        async def stream(self, request: Any) -> Any:
+        async def stream(self, request: Any) -> AsyncGenerator[Chunk, None]:
             try:
                 await asyncio.Event().wait()
-                yield
+                yield ErrorChunk()
             finally:
                 closed.append(True)
 
@@ -228,5 +229,6 @@ async def test_leaving_hangs_up_on_the_second_model() -> None:
 )
 def test_options_that_cannot_work_are_refused(options: Any) -> None:
     """At set-up."""
+    refused: Any = StructuredOutputProcessor
     with pytest.raises(UsageError):
-        StructuredOutputProcessor(City, **{"model": second(), **options})
+        refused(City, **{"model": second(), **options})
