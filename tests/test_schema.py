@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from interlock import UsageError
-from interlock.schema import MOST_PROBLEMS, Mismatch, Schema
+from interlock.schema import MOST_PROBLEMS, Mismatch, Schema, hides_text
 
 
 class City(BaseModel):
@@ -199,12 +199,36 @@ JSON = st.recursive(
 @given(value=st.dictionaries(st.text(), JSON) | st.lists(JSON), data=st.data())
 def test_every_prefix_is_read_or_said_to_be_unreadable(value: Any, data: st.DataObject) -> None:
     """Any text of JSON, cut anywhere: a partial object or None, never an exception; whole, it is the value."""
-    text = json.dumps(value, ensure_ascii=data.draw(st.booleans()))
+    text = json.dumps(value, ensure_ascii=False)
     schema: Schema[Any] = Schema({})
     cut = data.draw(st.integers(0, len(text)))
     partial = schema.partial(text[:cut])
     assert partial is None or isinstance(partial, dict | list)
     assert schema.partial(text) == value == schema.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        (r'{"left": "a\u0040b.c", "right": 1}', True),
+        (r'{"left": "\u0073ecret", "right": 1}', True),
+        (r'{"left": "caf\u00e9", "right": 1}', True),
+        (r'{"left": "\\\u0041", "right": 1}', True),
+        (r'{"left": "\\u0041", "right": 1}', False),
+        (r'{"left": "\u003cb\u003e \u0026 \n\t\u0000\"", "right": 1}', False),
+        (r'{"left": "\ud83d\ude00", "right": 1}', False),
+    ],
+)
+def test_what_escapes_hide_from_guards_is_in_no_object(text: str, hidden: bool) -> None:
+    """R0.3: a guard that reads the text has not seen what only the escapes spell; so it is not taken."""
+    schema = Schema(PAIR)
+    assert hides_text(text) is hidden
+    assert (schema.partial(text) is None) is hidden
+    if hidden:
+        with pytest.raises(Mismatch, match="escapes"):
+            schema.read(text)
+    else:
+        assert schema.read(text) == json.loads(text)
 
 
 @given(st.text())

@@ -276,6 +276,16 @@ def test_the_object_is_what_the_released_text_says(sizes: list[int], name: str, 
         assert expected.startswith(partial.get("name", ""))
 
 
+async def test_a_guard_is_not_passed_by_escapes() -> None:
+    """R0.3: what the text spells by escapes is asked for in plain letters, and is then the guard's."""
+    guard = RegexFilter({"s": "secret"}, replacement="x")
+    model = says(r'{"name": "\u0073ecret", "people": 1}', '{"name": "secret", "people": 1}')
+    ran = await play(Agent(id="a", model=model, output_processors=[guard]), structured_output=City)
+    assert len(model.calls) == 2
+    assert ran.result.object == City(name="x", people=1)
+    assert "secret" not in repr(ran.partial)
+
+
 async def test_a_blocked_answer_has_no_object() -> None:
     """R5.2, R5.3: a tripwire leaves no object, and no object-result goes out."""
 
