@@ -6,12 +6,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, TypeVar, Unpack, overload
 
 from interlock.call_options import (
     RELEASES,
     Call,
     CallOptions,
+    CommonOptions,
     PrepareStep,
     ProcessorList,
     Release,
@@ -38,10 +39,12 @@ from interlock.core.shapes import described
 from interlock.core.tool import Tool, tool_set
 from interlock.memory import Memory
 from interlock.models.router import resolve_model
-from interlock.processors.structured_output import StructuredAnswer, may_structure
+from interlock.processors.structured_output import StructuredAnswer, StructuredOutput, may_structure
 from interlock.stream import Ending, RunStream
 
 log = logging.getLogger("interlock")
+
+A = TypeVar("A")
 
 
 class Agent:
@@ -119,7 +122,19 @@ class Agent:
 
     # ------------------------------------------------------------------------------------------------------- running
 
-    def stream(self, input: Any, **options: Unpack[CallOptions]) -> RunStream:
+    @overload
+    def stream(
+        self,
+        input: Any,
+        *,
+        structured_output: type[A] | StructuredOutput[A],
+        **options: Unpack[CommonOptions],
+    ) -> RunStream[A]: ...
+
+    @overload
+    def stream(self, input: Any, **options: Unpack[CallOptions]) -> RunStream[Any]: ...
+
+    def stream(self, input: Any, **options: Any) -> RunStream[Any]:
         """Start a run and read it as it happens.
 
         Args:
@@ -135,7 +150,19 @@ class Agent:
         call = Call(self, input, options)
         return RunStream(call.run)
 
-    async def generate(self, input: Any, **options: Unpack[CallOptions]) -> RunResult:
+    @overload
+    async def generate(
+        self,
+        input: Any,
+        *,
+        structured_output: type[A] | StructuredOutput[A],
+        **options: Unpack[CommonOptions],
+    ) -> RunResult[A]: ...
+
+    @overload
+    async def generate(self, input: Any, **options: Unpack[CallOptions]) -> RunResult[Any]: ...
+
+    async def generate(self, input: Any, **options: Any) -> RunResult[Any]:
         """Run to the end.
 
         Args:
@@ -152,7 +179,19 @@ class Agent:
         """
         return await Call(self, input, options).run(None, Ending())
 
-    def generate_sync(self, input: Any, **options: Unpack[CallOptions]) -> RunResult:
+    @overload
+    def generate_sync(
+        self,
+        input: Any,
+        *,
+        structured_output: type[A] | StructuredOutput[A],
+        **options: Unpack[CommonOptions],
+    ) -> RunResult[A]: ...
+
+    @overload
+    def generate_sync(self, input: Any, **options: Unpack[CallOptions]) -> RunResult[Any]: ...
+
+    def generate_sync(self, input: Any, **options: Any) -> RunResult[Any]:
         """``generate`` for code without an event loop. In one (Jupyter) it runs in a thread of its own and waits.
 
         Args:
@@ -220,8 +259,8 @@ class _PrepareStep(InputProcessor):
         self.process_input_step = function  # type: ignore[method-assign,assignment]
 
 
-def _in_own_thread(function: Callable[[], RunResult]) -> RunResult:
-    outcome: list[RunResult | BaseException] = []
+def _in_own_thread(function: Callable[[], RunResult[Any]]) -> RunResult[Any]:
+    outcome: list[RunResult[Any] | BaseException] = []
 
     def work() -> None:
         try:

@@ -51,8 +51,8 @@ RELEASES = ("auto", "live", "step", "run")
 PrepareStep: TypeAlias = Callable[[StepInput, Any], StepChange | Awaitable[StepChange | None] | None]
 
 
-class CallOptions(TypedDict, total=False):
-    """What ``generate`` and ``stream`` take beside the input (spec R10.2, R10.5).
+class CommonOptions(TypedDict, total=False):
+    """What ``generate`` and ``stream`` take beside the input and ``structured_output`` (spec R10.2, R10.5).
 
     Attributes:
         input_processors, output_processors, error_processors: replace the agent's for this call; ``[]`` disables.
@@ -64,8 +64,6 @@ class CallOptions(TypedDict, total=False):
         request_context: a RequestContext or a mapping.
         max_steps: the most steps the run may take.
         tools, tool_choice, active_tools, model_settings, provider_options: for every step.
-        structured_output: what the answer has to be: a pydantic model, a dataclass, a TypedDict, a JSON schema, or a
-            StructuredOutput with options; ``result.object`` is then of that type.
         prepare_step: called as the last process_input_step.
         release: ``auto``, ``live``, ``step`` or ``run``: when chunks go to the client.
         save_unfinished: whether an unfinished turn is saved, marked as such.
@@ -87,21 +85,34 @@ class CallOptions(TypedDict, total=False):
     active_tools: Sequence[str] | None
     model_settings: Mapping[str, Any]
     provider_options: Mapping[str, Any]
-    structured_output: Any
     prepare_step: PrepareStep | None
     release: Release
     save_unfinished: bool
     tracing_context: Any
 
 
+class CallOptions(CommonOptions, total=False):
+    """What ``generate`` and ``stream`` take beside the input (spec R10.2, R10.5): all of CommonOptions, and one more.
+
+    Attributes:
+        structured_output: what the answer has to be: a pydantic model, a dataclass, a TypedDict, a JSON schema, or a
+            StructuredOutput with options; ``result.object`` is then of that type.
+    """
+
+    structured_output: Any
+
+
+OPTIONS = (*CommonOptions.__annotations__, "structured_output")
+
+
 class Call:
     """One call's options, checked before anything runs, and the run they lead to."""
 
-    def __init__(self, agent: Agent, given: Any, options: CallOptions) -> None:
+    def __init__(self, agent: Agent, given: Any, options: Mapping[str, Any]) -> None:
         where = f"Agent {agent.id!r}"
-        unknown = [name for name in options if name not in CallOptions.__annotations__]
+        unknown = [name for name in options if name not in OPTIONS]
         if unknown:
-            known = ", ".join(CallOptions.__annotations__)
+            known = ", ".join(OPTIONS)
             raise UsageError(f"{where}: unknown option {', '.join(unknown)}; the options are {known}")
         self.agent = agent
         self.messages = given_messages(given, new_id=new_id)

@@ -146,6 +146,7 @@ async def test_an_agents_list_over_http(model: LocalModel) -> None:
     agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 60, "temperature": 0})
     schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "minItems": 2, "maxItems": 3}
     result = await agent.generate("Count.", structured_output=schema)
+    assert result.object is not None
     assert 2 <= len(result.object) <= 3
     assert json.loads(result.text) == {"elements": result.object}
 
