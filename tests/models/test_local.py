@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 from local_extra import needs_model
+from pydantic import BaseModel, Field
 
 from interlock import Agent, ErrorProcessor, Retry
-from interlock.core.chunks import Chunk, Finish, StepStart, TextDelta
+from interlock.core.chunks import Chunk, Finish, ObjectResult, PartialObject, StepStart, TextDelta
 from interlock.core.errors import ModelError, UsageError
 from interlock.core.model import LanguageModel, ModelRequest, PromptMessage, PromptText, ToolSpec
 from interlock.models import local
@@ -114,6 +115,40 @@ async def test_schema(model: LocalModel) -> None:
     answer = json.loads(text_of(await collect(model, request)))
     assert answer.keys() == {"city", "big"}
     assert isinstance(answer["big"], bool)
+
+
+class City(BaseModel):
+    """An answer."""
+
+    city: str = Field(max_length=12)
+    big: bool
+
+
+@needs_model
+async def test_an_agents_object_over_http(model: LocalModel) -> None:
+    """Structured output with the real server: held to the schema, growing while it streams, of the model's type."""
+    agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 60, "temperature": 0})
+    async with agent.stream("Name a city.", structured_output=City) as stream:
+        chunks = [chunk async for chunk in stream]
+        result = await stream.result()
+    assert isinstance(result.object, City)
+    assert json.loads(result.text) == result.object.model_dump()
+    assert result.steps[0].request["response_format"]["type"] == "json_schema"
+    partial = [chunk.object for chunk in chunks if isinstance(chunk, PartialObject)]
+    assert len(partial) > 2
+    assert partial[-1] == result.object.model_dump()
+    assert [chunk.object for chunk in chunks if isinstance(chunk, ObjectResult)] == [result.object]
+
+
+@needs_model
+async def test_an_agents_list_over_http(model: LocalModel) -> None:
+    """What is no object at its root is wrapped for the provider and unwrapped again."""
+    agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 60, "temperature": 0})
+    schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "minItems": 2, "maxItems": 3}
+    result = await agent.generate("Count.", structured_output=schema)
+    assert result.object is not None
+    assert 2 <= len(result.object) <= 3
+    assert json.loads(result.text) == {"elements": result.object}
 
 
 @needs_model

@@ -15,6 +15,8 @@ from interlock.core.chunks import (
     ErrorChunk,
     Finish,
     Metadata,
+    ObjectResult,
+    PartialObject,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -38,7 +40,7 @@ from interlock.core.shapes import is_dict
 _DELTAS = (TextDelta, ReasoningDelta)
 _STARTS: dict[type[Chunk], type[Chunk]] = {TextStart: TextEnd, ReasoningStart: ReasoningEnd}
 # the first StepStart opens the step; the others belong to the run
-_NOT_THE_MODELS = frozenset({Start, StepStart, StepFinish, TripWireChunk, Abort})
+_NOT_THE_MODELS = frozenset({Start, StepStart, StepFinish, TripWireChunk, Abort, PartialObject, ObjectResult})
 _NOT_KEPT = frozenset({ResponseMetadata, ErrorChunk})
 
 
@@ -220,7 +222,9 @@ def note_finish(run: Run, attempt: Attempt, chunk: Finish) -> None:
     attempt.finish_reason = chunk.finish_reason
     attempt.usage = usage
     attempt.provider_metadata = chunk.provider_metadata
-    if run.chain.hooks or run.pipeline.calls["process_output_step"]:
+    if run.chain.hooks or any(
+        not call.processor.is_framework for call in run.pipeline.calls["process_output_step"]
+    ):
         attempt.provider_metadata = without_logprobs(chunk.provider_metadata)
     run.usage = run.usage + usage
 

@@ -15,6 +15,8 @@ from interlock.core.chunks import (
     Chunk,
     DataChunk,
     ErrorChunk,
+    ObjectResult,
+    PartialObject,
     ResponseMetadata,
     Start,
     TripWireChunk,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from interlock.core.context import HookContext
     from interlock.core.run import Run
 
-FORGED = frozenset({Start, ResponseMetadata, ErrorChunk, TripWireChunk, Abort})
+FORGED = frozenset({Start, ResponseMetadata, ErrorChunk, TripWireChunk, Abort, PartialObject, ObjectResult})
 """Chunks that hooks never see: a hook that returns one would tell of a run's course what is not so."""
 _SPECIAL = FORGED | {DataChunk}
 

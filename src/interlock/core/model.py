@@ -121,6 +121,8 @@ class LanguageModel(Protocol):
 
     ``stream`` yields, in order: optionally a :class:`StepStart` with warnings and the request body, optionally
     :class:`ResponseMetadata`, then text, reasoning, tool, source and file chunks, and last one :class:`Finish`.
+    A model that makes its provider keep to ``request.structured_output`` says so with an attribute
+    ``native_structured_output = True``; any other is told the schema in words.
     It raises :class:`ModelError` when the provider fails; its own retries (transport faults before the first
     chunk, at most ``settings["max_retries"]``) are behind it by then.
     """
@@ -138,6 +140,11 @@ class LanguageModel(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
         """Call the model."""
         ...
+
+
+def has_native_structured_output(model: LanguageModel) -> bool:
+    """Whether the model makes its provider keep to a JSON schema."""
+    return bool(getattr(model, "native_structured_output", False))
 
 
 ModelResolver: TypeAlias = Callable[[Any], LanguageModel]

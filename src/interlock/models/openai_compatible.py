@@ -57,6 +57,9 @@ class OpenAICompatible:
         UsageError: a base_url that is no http address, a key or header that cannot be sent.
     """
 
+    native_structured_output = True
+    """Answers follow ``response_format``: what a provider makes of it is checked all the same."""
+
     def __init__(
         self,
         model_id: str,
