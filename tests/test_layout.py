@@ -21,6 +21,8 @@ COVERED_ELSEWHERE = {
     "core/returns.py": "what hooks may return: test_stages.py",
     "core/rewriting.py": "held chunks as they then stand: test_delivery.py",
     "core/shapes.py": "type guards, and the text of errors: test_given.py",
+    "memory/vectors.py": "a contract and its records: test_numpy_index.py",
+    "models/http.py": "what the adapters share: test_openai_compatible.py, test_embeddings.py",
     "core/tool_jobs.py": "plain data between loop and toolbox: test_toolbox.py",
 }
 """Sources without a test file of their own, and why."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar, Unpack, overload
 
 from interlock.call_options import (
@@ -201,17 +201,28 @@ class Agent:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.generate(input, **options))
-        return _in_own_thread(lambda: asyncio.run(self.generate(input, **options)))
+            return asyncio.run(self._generate_and_close(input, options))
+        return _in_own_thread(lambda: asyncio.run(self._generate_and_close(input, options)))
+
+    async def _generate_and_close(self, input: Any, options: Any) -> RunResult[Any]:
+        """A run in an event loop that ends with it: so do the connections of its memory."""
+        try:
+            return await self.generate(input, **options)
+        finally:
+            if self.memory is not None:
+                await self.memory.close()
 
     # ------------------------------------------------------------------------------------------------- for a call's use
 
     async def pipeline(self, call: Call) -> Pipeline:
         """The processors of a call, compiled; once and for all where nothing about them depends on the call."""
         plain = (
-            call.prepare_step is None and not call.overridden and not any(map(callable, self._lists.values()))
+            call.prepare_step is None
+            and not call.overridden
+            and call.memory is self.memory
+            and not any(map(callable, self._lists.values()))
         )
-        with_memory = call.thread_id is not None and self.memory is not None
+        with_memory = call.thread_id is not None and call.memory is not None
         structured = call.options.structured_output is not None
         if plain and (with_memory, structured) in self._pipelines:
             return self._pipelines[with_memory, structured]
@@ -222,9 +233,12 @@ class Agent:
         if call.prepare_step is not None:
             lists["input"].append(_PrepareStep(call.prepare_step))
         structured = structured or any(may_structure(each) for each in lists["input"])
-        if with_memory and self.memory is not None:
-            lists["input"] = [*self.memory.input_processors(), *lists["input"]]
-            lists["output"] = [*lists["output"], *self.memory.output_processors()]
+        if with_memory and call.memory is not None:
+            placed = set(_framework_ids([*lists["input"], *lists["output"]]))
+            before = [each for each in call.memory.input_processors() if each.id not in placed]
+            after = [each for each in call.memory.output_processors() if each.id not in placed]
+            lists["input"] = [*before, *lists["input"]]
+            lists["output"] = [*lists["output"], *after]
         if structured:
             answer = StructuredAnswer()
             lists["input"].append(answer)
@@ -257,6 +271,14 @@ class _PrepareStep(InputProcessor):
 
     def __init__(self, function: PrepareStep) -> None:
         self.process_input_step = function  # type: ignore[method-assign,assignment]
+
+
+def _framework_ids(processors: Sequence[BaseProcessor]) -> Iterator[str]:
+    """The framework's own processors that the user placed by hand, in compositions too."""
+    for processor in processors:
+        if processor.is_framework:
+            yield processor.id
+        yield from _framework_ids(getattr(processor, "processors", ()))
 
 
 def _in_own_thread(function: Callable[[], RunResult[Any]]) -> RunResult[Any]:

@@ -60,7 +60,7 @@ class CommonOptions(TypedDict, total=False):
         instructions: replace the agent's.
         system: more system messages for this call.
         context: messages in the prompt that are never saved.
-        memory: ``{"thread": ..., "resource": ...}``.
+        memory: ``{"thread": ..., "resource": ..., "options": {...}}``; options of the Memory, for this call.
         request_context: a RequestContext or a mapping.
         max_steps: the most steps the run may take.
         tools, tool_choice, active_tools, model_settings, provider_options: for every step.
@@ -132,6 +132,10 @@ class Call:
             raise UsageError(
                 f"{where}: memory names a thread, but the agent has no memory; give Agent(memory=Memory())"
             )
+        changes: Any = (options.get("memory") or {}).get("options")
+        self.memory = agent.memory
+        if changes and self.memory is not None:
+            self.memory = self.memory.for_call(checked_mapping(changes, "memory's options", where))
         self.prepare_step = options.get("prepare_step")
         self.release: Release = checked_release(options.get("release", agent.release), where)
         self.overridden: dict[Lane, Any] = {}
@@ -150,7 +154,7 @@ class Call:
         retries = options.get("max_processor_retries")
         save_unfinished = options.get("save_unfinished")
         if save_unfinished is None:
-            save_unfinished = agent.memory.save_unfinished if agent.memory is not None else True
+            save_unfinished = self.memory.save_unfinished if self.memory is not None else True
         self.options = RunOptions(
             model=agent.model,
             tools=agent.tools if tools is None else tool_set(tools, where=where),
@@ -176,7 +180,7 @@ class Call:
         agent = self.agent
         pipeline = await agent.pipeline(self)
         self.options.release = agent.policy(self.release, pipeline)
-        edges = _EDGES if agent.memory is None else _EDGES.replace(recorder=agent.memory)
+        edges = _EDGES if self.memory is None else _EDGES.replace(recorder=self.memory.recorder(agent.model))
         readers: dict[int, Callable[[str], Any]] = {}
         may_structure = any(
             call.processor.id == PROCESSOR_ID for call in pipeline.calls["process_input_step"]

@@ -278,7 +278,7 @@ async def test_processor_index_is_the_place_in_the_combined_list(mode: str) -> N
     assert seen == [0, 1]
     seen.clear()
     await play(agent, mode=mode, memory={"thread": "t"})
-    assert seen == [1, 2]
+    assert seen == [2, 3]
 
 
 # ------------------------------------------------------------------------------------------------------- violations

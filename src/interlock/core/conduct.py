@@ -14,7 +14,7 @@ from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, ObjectResult
 from interlock.core.errors import StorageError
 from interlock.core.loop import drive
 from interlock.core.messages import Content, Message, StepStartPart, TextPart
-from interlock.core.result import RunOutcome, RunResult, Turn
+from interlock.core.result import RunOutcome, RunResult, Turn, TurnEditor
 from interlock.core.run import Run, log
 
 
@@ -104,8 +104,14 @@ async def _save(run: Run, outcome: RunOutcome) -> None:
             resource_id=options.resource_id,
             messages=messages,
             unfinished=unfinished,
+            run_id=outcome.result.run_id,
+            usage=outcome.result.usage,
         )
-        await recorder.save_turn(turn)
+        for member in run.pipeline.members:
+            if member.processor.is_framework and isinstance(member.processor, TurnEditor):
+                turn = member.processor.edit_turn(turn)
+        if await recorder.save_turn(turn) is not False:
+            outcome.saved = turn
 
 
 def _messages_to_save(run: Run, outcome: RunOutcome) -> list[Message]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from interlock.core.chunks import File, Source, StepRecord, ToolCall, ToolResult, TripWireInfo, Usage
 from interlock.core.errors import TripWireError
 from interlock.core.messages import Message
 from interlock.core.processor import ProcessorViolation
-from interlock.core.record import Record
+from interlock.core.record import FrozenRecord, Record
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -67,18 +67,48 @@ class RunResult(Record, Generic[Answer], kw_only=True):
         return self
 
 
-class RunOutcome(Record, kw_only=True):
-    """How a run ended, as ``on_run_end`` gets it. ``error`` is set when ``kind`` is ``error`` or ``cancelled``."""
+class MemoryChange(FrozenRecord, frozen=True, kw_only=True):
+    """A change of working memory, saved with the turn that made it.
 
-    kind: Literal["finished", "tripwire", "error", "cancelled"]
-    result: RunResult
-    error: BaseException | None = None
+    Attributes:
+        scope: whose working memory: the thread's, or its resource's.
+        value: a text, which replaces what there was; or an object, which is merged into it (None deletes a key).
+    """
+
+    scope: Literal["thread", "resource"]
+    value: Any
 
 
 class Turn(Record, kw_only=True):
-    """What a run wants saved, in one transaction: new messages only (spec R8)."""
+    """What a run wants saved, in one transaction: new messages only (spec R8), and what its model calls used."""
 
     thread_id: str
     resource_id: str | None
     messages: list[Message]
     unfinished: bool = False
+    run_id: str = ""
+    usage: Usage = Usage()
+    memory_changes: list[MemoryChange] = []
+
+
+class RunOutcome(Record, kw_only=True):
+    """How a run ended, as ``on_run_end`` gets it.
+
+    Attributes:
+        error: set when ``kind`` is ``error`` or ``cancelled``.
+        saved: the turn as it was saved; None when nothing was.
+    """
+
+    kind: Literal["finished", "tripwire", "error", "cancelled"]
+    result: RunResult
+    error: BaseException | None = None
+    saved: Turn | None = None
+
+
+@runtime_checkable
+class TurnEditor(Protocol):
+    """A framework processor that has a say in what is saved: what it keeps elsewhere, it takes out."""
+
+    def edit_turn(self, turn: Turn) -> Turn:
+        """The turn to save. The messages are shared with the run's result: change copies."""
+        ...

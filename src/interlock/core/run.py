@@ -61,8 +61,11 @@ DEFAULT_ERROR_RETRIES = 10
 class Recorder(Protocol):
     """Saves turns: memory, as the runtime sees it."""
 
-    async def save_turn(self, turn: Turn) -> None:
+    async def save_turn(self, turn: Turn) -> bool | None:
         """Save a turn whole or not at all.
+
+        Returns:
+            False when it was not to be saved.
 
         Raises:
             StorageError: it could not be saved.

@@ -1,0 +1,1 @@
+"""Tests against other programs: a PostgreSQL server, and the reference on Node."""
