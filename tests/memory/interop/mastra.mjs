@@ -14,7 +14,7 @@ async function opened(url) {
   if (!stores.has(url)) {
     const storage = url.startsWith('file:')
       ? new LibSQLStore({ id: 'interop', url })
-      : new PostgresStore({ id: 'interop', connectionString: url, max: 2 });
+      : new PostgresStore({ id: 'interop', connectionString: url, max: 8 });
     await storage.init();
     stores.set(url, storage);
   }
@@ -91,6 +91,30 @@ const ops = {
   async remembered({ url, thread, resource, scope }) {
     const memory = new Memory({ storage: await opened(url), options: { workingMemory: { enabled: true, scope } } });
     return memory.getWorkingMemory({ threadId: thread, resourceId: resource });
+  },
+  // so many threads at once, each turn: read the last messages, save question and answer; seconds
+  async pace({ url, threads, turns, last, texts }) {
+    const memory = await (await opened(url)).getStore('memory');
+    const row = (threadId, role, n) => ({
+      id: `${threadId}-${role}-${n}`, threadId, resourceId: 'pace', role, createdAt: new Date(),
+      content: { format: 2, parts: [{ type: 'text', text: texts[role] }] },
+    });
+    const talk = async thread => {
+      const now = new Date();
+      await memory.saveThread({ thread: { id: thread, resourceId: 'pace', title: '', createdAt: now, updatedAt: now } });
+      for (let n = 0; n < turns; n++) {
+        await memory.listMessages({ threadId: thread, resourceId: 'pace', perPage: last, page: 0, orderBy: { field: 'createdAt', direction: 'DESC' } });
+        await memory.saveMessages({ messages: [row(thread, 'user', n), row(thread, 'assistant', n)] });
+      }
+    };
+    const names = Array.from({ length: threads }, (_, n) => `pace-${Date.now()}-${n}`);
+    const started = performance.now();
+    await Promise.all(names.map(talk));
+    const seconds = (performance.now() - started) / 1000;
+    let stored = 0;
+    for (const name of names) stored += (await memory.listMessages({ threadId: name, perPage: false })).total;
+    if (stored !== threads * turns * 2) throw new Error(`${stored} messages were stored`);
+    return seconds;
   },
   async close({ url }) {
     const storage = stores.get(url);

@@ -21,6 +21,7 @@ from typing import IO, Any, Self
 HERE = Path(__file__).parent
 SCRATCH = HERE / ".scratch"
 INSTALL_WITHIN = 110  # seconds; it takes some 20
+QUIETLY = ("--loglevel=error", "--no-update-notifier")
 
 
 def node() -> Path:
@@ -35,32 +36,32 @@ def _wheel() -> Path:
     return Path(found.origin).parent
 
 
-def installed() -> Path:
+def installed(folder: Path = SCRATCH) -> Path:
     """The folder with the reference's packages in ``node_modules``; installs them when they are not there yet.
 
     Raises:
         RuntimeError: they could not be installed, with what npm said.
     """
-    SCRATCH.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     lock = (HERE / "package-lock.json").read_bytes()
-    mark = SCRATCH / f"installed-{hashlib.sha256(lock).hexdigest()[:16]}"
-    with (SCRATCH / "lock").open("w") as door:
+    mark = folder / f"installed-{hashlib.sha256(lock).hexdigest()[:16]}"
+    with (folder / "lock").open("w") as door:
         fcntl.flock(door, fcntl.LOCK_EX)
         if not mark.exists():
             for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, SCRATCH)
-            _install()
+                shutil.copy(HERE / name, folder)
+            _install(folder)
             mark.touch()
-    return SCRATCH
+    return folder
 
 
-def _install() -> None:
+def _install(folder: Path) -> None:
     # not the wheel's bin/npm, which does not find its parts
     npm = _wheel() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    command = [node(), npm, "ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
+    command = [node(), npm, "ci", "--no-audit", "--no-fund", *QUIETLY]
     try:
         done = subprocess.run(
-            command, cwd=SCRATCH, capture_output=True, text=True, check=False, timeout=INSTALL_WITHIN
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=INSTALL_WITHIN
         )
     except subprocess.TimeoutExpired:
         raise RuntimeError(
@@ -85,14 +86,15 @@ class Reference:
         self._script = script
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] | None = None
+        self._copy = Path()
 
     def __enter__(self) -> Self:
         folder = installed()
-        script = folder / f"{os.getpid()}-{self._script}"  # it finds its packages beside itself
-        script.write_text((HERE / self._script).read_text())
+        self._copy = folder / f"{os.getpid()}-{self._script}"  # it finds its packages beside itself
+        self._copy.write_text((HERE / self._script).read_text())
         self._errors = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
-            [node(), script],
+            [node(), self._copy],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -109,7 +111,7 @@ class Reference:
         with self._process:  # closes its input: the program ends
             pass
         self._errors.close()
-        (SCRATCH / f"{os.getpid()}-{self._script}").unlink(missing_ok=True)
+        self._copy.unlink(missing_ok=True)
 
     def __call__(self, op: str, **args: Any) -> Any:
         """Have something done, and return what came of it.
@@ -134,3 +136,21 @@ class Reference:
         assert self._errors is not None
         self._errors.seek(0)
         return self._errors.read()[-2_000:]
+
+
+class Shared:
+    """One database, as either side names it.
+
+    Args:
+        url: its address for ``Memory``.
+        reference: the process that speaks for the other side, and the address it knows the database by.
+    """
+
+    def __init__(self, url: str, reference: Reference, theirs: str) -> None:
+        self.url = url
+        self._reference = reference
+        self._theirs = theirs
+
+    def mastra(self, op: str, **args: Any) -> Any:
+        """Have the reference do something with this database."""
+        return self._reference(op, url=self._theirs, **args)
