@@ -23,7 +23,7 @@ async def test_the_store_holds_what_was_shown(mode: str) -> None:
         assert ran.text_concat == "my pin **** ok"
         ran.never_contains("1234")
     assert await bench.stored() == ["user: x", "assistant: my pin **** ok"]
-    assert b"1234" not in b"".join(bench.store._threads["t"].values()), (
+    assert b"1234" not in b"".join(bench.store._rows["t"].values()), (
         "no second copy in another field of the row"
     )
     await bench.run(mode, "again")

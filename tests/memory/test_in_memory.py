@@ -116,7 +116,7 @@ async def test_threads_are_apart() -> None:
     """R6: two threads of one resource, and two stores, know nothing of one another."""
     store, another = InMemoryStore(), InMemoryStore()
     await store.save_turn(turn(message("a"), thread="t1"))
-    await store.save_turn(turn(message("a", "other"), thread="t2"))
+    await store.save_turn(turn(message("b", "other"), thread="t2"))
     assert [m.text for m in await store.messages("t1", resource_id="r")] == ["hi"]
     assert [m.text for m in await store.messages("t2", resource_id="r")] == ["other"]
     assert await another.messages("t1", resource_id="r") == []

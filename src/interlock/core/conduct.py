@@ -97,6 +97,8 @@ async def _save(run: Run, outcome: RunOutcome) -> None:
             resource_id=options.resource_id,
             messages=messages,
             unfinished=unfinished,
+            run_id=outcome.result.run_id,
+            usage=outcome.result.usage,
         )
         await recorder.save_turn(turn)
 

@@ -69,9 +69,11 @@ class RunOutcome(Record, kw_only=True):
 
 
 class Turn(Record, kw_only=True):
-    """What a run wants saved, in one transaction: new messages only (spec R8)."""
+    """What a run wants saved, in one transaction: new messages only (spec R8), and what its model calls used."""
 
     thread_id: str
     resource_id: str | None
     messages: list[Message]
     unfinished: bool = False
+    run_id: str = ""
+    usage: Usage = Usage()

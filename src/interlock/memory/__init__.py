@@ -4,6 +4,17 @@ from interlock.core.result import Turn
 from interlock.memory.history import MessageHistory
 from interlock.memory.in_memory import InMemoryStore
 from interlock.memory.memory import Memory
-from interlock.memory.store import Store
+from interlock.memory.store import ConversationStore, MessagePage, Store, Thread, ThreadPage, TurnUsage
 
-__all__ = ["InMemoryStore", "Memory", "MessageHistory", "Store", "Turn"]
+__all__ = [
+    "ConversationStore",
+    "InMemoryStore",
+    "Memory",
+    "MessageHistory",
+    "MessagePage",
+    "Store",
+    "Thread",
+    "ThreadPage",
+    "Turn",
+    "TurnUsage",
+]

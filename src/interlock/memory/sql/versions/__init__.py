@@ -1,0 +1,1 @@
+"""The versions of the tables, one step a file; alembic goes through them."""
