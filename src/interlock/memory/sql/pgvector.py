@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 NOBODY = ""
 """The resource of threads without one."""
 
+FIRST = 64
+"""Pieces that a search asks for at first, beside four for each message; grouping them in SQL takes longer than this."""
+
 _LOCK = 0x1_17E_210D
 _NO_EXTENSION = ("0A000", "58P01", "42501")
 """SQLSTATEs of CREATE EXTENSION where the server does not have it, or this user may not."""
@@ -107,24 +110,29 @@ class PgVectors:
     ) -> list[Match]:
         """The messages of the scope that are nearest to a vector, best first. See :class:`VectorIndex`."""
         inside, named = _within(scope)
-        # The vector stands in a query of its own: else a prepared statement would read its text for every row. The
-        # scores are materialized: else grouping would sort the rows with their vectors, on disk.
+        # the vector stands in a query of its own: else a prepared statement would read its text for every row
         statement = text(
-            "WITH scored AS MATERIALIZED (SELECT message_id, thread_id, "
+            "SELECT message_id, thread_id, "
             "-(embedding <#> (SELECT CAST(CAST(:vector AS text) AS vector))) AS score FROM interlock_vectors "
-            f"WHERE model = :model AND {inside} AND message_id <> ALL(CAST(:exclude AS text[]))) "
-            "SELECT message_id, thread_id, max(score) AS best FROM scored GROUP BY message_id, thread_id "
-            "HAVING max(score) >= :threshold ORDER BY best DESC, message_id LIMIT :top_k"
+            f"WHERE model = :model AND {inside} AND message_id <> ALL(CAST(:exclude AS text[])) "
+            "ORDER BY score DESC LIMIT :pieces"
         )
-        least = float("-inf") if threshold is None else threshold
-        named |= {"model": model_id, "vector": _written(vector), "exclude": list(exclude), "top_k": top_k}
+        named |= {"model": model_id, "vector": _written(vector), "exclude": list(exclude)}
 
         async def work(connection: AsyncConnection) -> list[Any]:
-            return list(await connection.execute(statement, named | {"threshold": least}))
+            pieces = FIRST + 4 * top_k
+            while True:
+                rows = list(await connection.execute(statement, named | {"pieces": pieces}))
+                if len(rows) < pieces or len({row[0] for row in rows}) >= top_k:
+                    return rows
+                pieces *= 8  # many pieces of the same messages stood in front
 
         await self._ready()
-        rows = await self._database.read(work)
-        return [Match(message_id=row[0], thread_id=row[1], score=float(row[2])) for row in rows]
+        best: dict[str, Match] = {}
+        for message_id, thread_id, score in await self._database.read(work):
+            if message_id not in best and (threshold is None or score >= threshold):
+                best[message_id] = Match(message_id=message_id, thread_id=thread_id, score=float(score))
+        return list(best.values())[:top_k]
 
     async def known(self, model_id: str, message_ids: Collection[str], *, scope: Scope) -> set[str]:
         """Which of these messages of the scope have vectors. See :class:`VectorIndex`."""
