@@ -27,7 +27,7 @@ types: .venv/.installed-dev ## pyright, strict
 layers: .venv/.installed-dev ## which way imports may point
 	@$(BIN)/lint-imports --no-logo
 
-bench: .venv/.installed-dev ## what the pipeline costs
+bench: .venv/.installed-dev ## what the pipeline and the guards cost
 	@$(BIN)/python bench/run.py
 
 docs: .venv/.installed-dev ## the examples in README and docs run

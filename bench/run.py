@@ -1,4 +1,4 @@
-"""What the pipeline costs: ``make bench``.
+"""What the pipeline and the guards cost: ``make bench``.
 
 Ratios between things timed in the same run decide (exit status 1 when one is missed); absolute figures are printed
 for the record and decide nothing. Each pair is timed in turns and the best of each is taken, so that a machine whose
@@ -10,22 +10,21 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-import shutil
 import subprocess
 import sys
-import time
 import tracemalloc
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+
+import guards
+import peers
+from measure import Report, best_of, install_reference
 
 from interlock import Agent, ModelRequest, Processor
 from interlock.chunks import Chunk, Finish, TextDelta, TextEnd, TextStart, Usage
 
-SCRATCH = Path(__file__).parent / ".scratch"
-REFERENCE = "@mastra/core@1.71.0"
 DELTAS = 2_000
-TURNS = 7
 
 
 class Deltas:
@@ -70,40 +69,6 @@ async def by_hand(n: int, k: int) -> None:
     async for chunk in Deltas(n).stream(None):
         for hook in hooks:
             chunk = await hook(chunk, None)
-
-
-async def timed(work: Callable[[], Awaitable[Any]]) -> float:
-    started = time.perf_counter()
-    await work()
-    return time.perf_counter() - started
-
-
-async def best_of(*works: Callable[[], Awaitable[Any]], turns: int = TURNS) -> list[float]:
-    """The best time of each, timed in turns, in seconds."""
-    times: list[list[float]] = [[] for _ in works]
-    for _ in range(turns):
-        for row, work in zip(times, works, strict=True):
-            row.append(await timed(work))
-    return [min(row) for row in times]
-
-
-class Report:
-    """Prints figures, remembers which ratios were missed."""
-
-    def __init__(self) -> None:
-        self.missed: list[str] = []
-
-    def figure(self, name: str, value: str) -> None:
-        print(f"       {name:<66} {value}")
-
-    def ratio(
-        self, name: str, value: float, *, at_most: float | None = None, at_least: float | None = None
-    ) -> None:
-        held = (at_most is None or value <= at_most) and (at_least is None or value >= at_least)
-        limit = f"at most {at_most:.4g}" if at_most is not None else f"at least {at_least:.4g}"
-        print(f"{'ok    ' if held else 'MISSED'} {name:<66} {value:.4g} ({limit})")
-        if not held:
-            self.missed.append(name)
 
 
 async def against_hand_written(report: Report) -> None:
@@ -190,28 +155,43 @@ async def against_reference(report: Report) -> None:
         report.figure(f"the reference per chunk, {k} hooks", f"{theirs / DELTAS * 1e6:.0f} µs")
 
 
-def install_reference() -> Path | None:
-    if shutil.which("npm") is None:
-        return None
-    if not (SCRATCH / "node_modules" / "@mastra" / "core").is_dir():
-        print("       installing the reference into bench/.scratch (once) ...")
-        SCRATCH.mkdir(exist_ok=True)
-        (SCRATCH / "package.json").write_text('{"private": true, "type": "module"}\n')
-        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", REFERENCE]
-        subprocess.run(command, cwd=SCRATCH, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    shutil.copy(Path(__file__).parent / "reference.mjs", SCRATCH)
-    return SCRATCH
-
-
 def reference_times(folder: Path, k: int) -> list[float]:
     command = ["node", "reference.mjs", str(DELTAS), str(k), "3"]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+async def providers(report: Report) -> None:
+    """The adapters, in a process of their own: the SDKs they are compared with are large."""
+    command = [sys.executable, str(Path(__file__).parent / "providers.py")]
+    done = await asyncio.to_thread(subprocess.run, command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    judged = [
+        ("own adapter per chunk, against the official SDK", "own_us", "sdk_us", 1 / 5),
+        (
+            "pydantic-ai adapter per chunk, against pydantic-ai",
+            "pydantic_adapter_us",
+            "pydantic_own_us",
+            1.15,
+        ),
+        ("import interlock, against import openai", "import_interlock_ms", "import_openai_ms", 1 / 4),
+        ("importing the own adapter, against import openai", "import_adapter_ms", "import_openai_ms", 1 / 2),
+    ]
+    for name, ours, theirs, limit in judged:
+        if ours in found and theirs in found:
+            report.ratio(name, found[ours] / found[theirs], at_most=limit)
+    for name, value in found.items():
+        label, _, unit = name.rpartition("_")
+        if unit == "streams":
+            report.figure(f"streams of 50 chunks a second one core sustains, {label}", f"{value:,.0f}")
+        else:
+            report.figure(f"CPU time, {label}", f"{value:.1f} {unit.replace('us', 'µs a chunk')}")
+
+
 async def main() -> int:
     report = Report()
-    for part in (against_hand_written, linear, memory, empty_run, concurrent, against_reference):
+    own = (against_hand_written, linear, memory, empty_run, concurrent, providers, against_reference)
+    for part in (*own, *guards.PARTS, peers.against_peers):
         await part(report)
     if report.missed:
         print(f"missed: {'; '.join(report.missed)}")

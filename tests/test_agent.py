@@ -287,7 +287,7 @@ async def test_tools_and_their_choice() -> None:
 async def test_settings_and_options_reach_the_model() -> None:
     """R10.5: model_settings, provider_options and structured_output; the call's beside the agent's, key by key."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    model = saying('{"a": 1}')
+    model = ScriptedModel([text('{"a": 1}')], repeat_last=True, native_structured_output=True)
     agent = Agent(
         id="a",
         model=model,
@@ -307,7 +307,7 @@ async def test_settings_and_options_reach_the_model() -> None:
     assert first.structured_output is None
     assert second.settings == {"temperature": 0, "seed": 1}
     assert second.provider_options == {"openai": {"user": "u"}, "other": {"x": 1}}
-    assert second.structured_output is not None
+    assert second.structured_output == schema
     assert agent.model_settings == {"temperature": 0.5, "seed": 1}
 
 

@@ -27,9 +27,9 @@ from interlock.embeddings import (
 from interlock.embeddings.cache import EmbeddingCache
 from interlock.models import http
 
-sys.path.insert(0, str(Path(__file__).parent / "models"))
+sys.path.insert(0, str(Path(__file__).parent))
 
-from fault_server import RESET, FaultServer, whole
+from models.fault_server import RESET, FaultServer, whole
 
 pytestmark = pytest.mark.anyio
 

@@ -9,6 +9,7 @@ SOURCES = TESTS.parent / "src" / "interlock"
 
 COVERED_ELSEWHERE = {
     "__main__.py": "one line that calls cli, run by test_cli.py",
+    "call_options.py": "what generate and stream take: test_agent.py",
     "chunks.py": "names of core/chunks: test_chunks.py, test_exports.py",
     "messages.py": "names of core/messages: test_messages.py",
     "prompt.py": "names of core/model: test_prompt.py",

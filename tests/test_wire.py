@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from interlock import Agent, Message, ModelError, StepRecord, UsageError
 from interlock.chunks import (
@@ -18,7 +19,9 @@ from interlock.chunks import (
     ErrorChunk,
     File,
     Finish,
+    ObjectResult,
     OtherChunk,
+    PartialObject,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -43,6 +46,12 @@ from interlock.chunks import (
 from interlock.messages import Content, TextPart, ToolInvocationPart
 from interlock.testing import ScriptedModel, text, tool_call
 from interlock.wire import from_wire, to_wire
+
+
+class City(BaseModel):
+    name: str
+    founded: date
+
 
 # ------------------------------------------------------------------------------------------------------- exact shapes
 
@@ -205,6 +214,23 @@ def test_envelope_without_a_run() -> None:
 def test_custom_data_has_no_envelope(chunk: DataChunk, form: Any) -> None:
     """R9.1: a data chunk is ``{type, data}``; which message stores it is nobody's business."""
     assert to_wire(chunk, run_id="r1") == form
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], None, "x"])
+def test_objects_stand_beside_the_envelope(value: Any) -> None:
+    """The reference's ``object`` and ``object-result`` have no payload, and come back as they were."""
+    for cls, kind in ((PartialObject, "object"), (ObjectResult, "object-result")):
+        form = {"type": kind, "runId": "r1", "from": "AGENT", "object": value}
+        assert to_wire(cls(value), run_id="r1") == form
+        assert from_wire(form) == cls(value)
+
+
+def test_a_typed_object_is_plain_on_the_wire() -> None:
+    """An object of the schema's type is sent as JSON has it."""
+    assert to_wire(ObjectResult(City(name="Rome", founded=date(1, 2, 3))))["object"] == {
+        "name": "Rome",
+        "founded": "0001-02-03",
+    }
 
 
 STEP = StepRecord(
@@ -432,7 +458,8 @@ async def test_a_whole_run_is_json_and_comes_back() -> None:
             {"type": "goal", "runId": "r", "from": "AGENT", "payload": [1]},
             OtherChunk(type="goal", payload=[1]),
         ),
-        ({"type": "object", "object": {"a": 1}}, OtherChunk(type="object", payload={"object": {"a": 1}})),
+        ({"type": "object", "object": {"a": 1}}, PartialObject({"a": 1})),
+        ({"type": "object-result", "runId": "r", "from": "AGENT", "object": None}, ObjectResult(None)),
         ({"type": "text-end", "payload": {"type": "text-end", "id": "t1"}}, TextEnd("t1")),
     ],
 )
@@ -640,7 +667,9 @@ def test_there_and_back(chunk: Chunk) -> None:
         assert back == chunk
 
 
-@given(STEP_FINISHES.filter(lambda chunk: not any(step.provider_metadata for step in chunk.steps)) | FINISHES)
+@given(
+    STEP_FINISHES.filter(lambda chunk: all(step.provider_metadata is None for step in chunk.steps)) | FINISHES
+)
 def test_the_ends_come_back_whole(chunk: StepFinish | Finish) -> None:
     """Steps, usage, tripwire and messages survive too."""
     assert from_wire(json.loads(json.dumps(to_wire(chunk)))) == chunk

@@ -41,7 +41,7 @@ from interlock.core.step import (
 from interlock.core.tool import Tool, ToolContext, Writer, tool
 from interlock.guarding import GuardedText, guard_stream, guard_text
 from interlock.guarding_sse import guard_sse
-from interlock.processors import Chain, Parallel, When
+from interlock.processors import Chain, Parallel, StructuredOutput, When
 from interlock.stream import RunStream
 
 __version__ = "0.1.0"
@@ -79,6 +79,7 @@ __all__ = [
     "StepInput",
     "StepRecord",
     "StorageError",
+    "StructuredOutput",
     "Tool",
     "ToolContext",
     "TripWire",

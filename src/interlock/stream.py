@@ -11,12 +11,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Generic, Self, TypeAlias
 
 from interlock.core.chunks import Chunk, TextDelta
 from interlock.core.delivery import Sink
 from interlock.core.errors import UsageError
-from interlock.core.result import RunResult
+from interlock.core.result import Answer, RunResult
 
 # Each switch between the run and its reader costs as much as two or three chunks: a bigger buffer would save little.
 HIGH_MARK = 32
@@ -91,7 +91,7 @@ class Channel:
         self.writable.set()
 
 
-class RunStream:
+class RunStream(Generic[Answer]):
     """What ``agent.stream`` gives: iterate it for chunks, ``text_stream`` for text only, ``result()`` for the end.
 
     ::
@@ -171,7 +171,7 @@ class RunStream:
             if type(chunk) is TextDelta and chunk.text:
                 yield chunk.text
 
-    async def result(self) -> RunResult:
+    async def result(self) -> RunResult[Answer]:
         """The result, once the run is over; what was not read is drained.
 
         Returns:

@@ -9,8 +9,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from notation import Bench, HoldBack
+from notation import Bench, HoldBack, both_modes
 
+from interlock import Processor
+from interlock.processors import RegexFilter
 from interlock.testing import text
 
 WHOLE = "Contact desk@acme.test now, code 900-12-3456 ok"
@@ -22,12 +24,20 @@ def redact(text: str) -> str:
     return re.sub(r"\b\d{3}-\d{2}-\d{4}\b", "[CODE]", re.sub(r"[\w.]+@[\w.]+\w", "[EMAIL]", text))
 
 
-async def check(pieces: list[str], release: str = "live") -> None:
+def builtin() -> RegexFilter:
+    """The same guard, built in."""
+    return RegexFilter({"email": r"[\w.]+@[\w.]+\w", "code": r"\b\d{3}-\d{2}-\d{4}\b"})
+
+
+async def check(
+    pieces: list[str], release: str = "live", guard: Processor | None = None, mode: str = "stream"
+) -> None:
     """One run over these pieces has the right outcome everywhere."""
-    bench = Bench([text(*pieces)], output_processors=[HoldBack("pii", redact)])
-    ran = await bench.run("stream", "how do I reach the desk?", release=release)
-    assert ran.text_concat == CLEAN
-    ran.never_contains("desk@", "acme.test", "900-12-")
+    bench = Bench([text(*pieces)], output_processors=[guard or HoldBack("pii", redact)])
+    ran = await bench.run(mode, "how do I reach the desk?", release=release)
+    if mode == "stream":
+        assert ran.text_concat == CLEAN
+        ran.never_contains("desk@", "acme.test", "900-12-")
     assert ran.result.text == CLEAN
     assert await bench.stored() == ["user: how do I reach the desk?", f"assistant: {CLEAN}"]
 
@@ -57,3 +67,24 @@ def test_every_way_of_cutting(places: list[int], release: str) -> None:
     """
     ends = [0, *sorted(places), len(WHOLE)]
     asyncio.run(check([WHOLE[a:b] for a, b in itertools.pairwise(ends)], release))
+
+
+@pytest.mark.anyio
+@both_modes
+@pytest.mark.parametrize(
+    "pieces",
+    [["Contact desk@", "acme.test now, code 900-12-", "3456 ok"], list(WHOLE), [WHOLE]],
+    ids=["case", "one by one", "whole"],
+)
+async def test_the_built_in_filter_gives_the_same(pieces: list[str], mode: str) -> None:
+    """RegexFilter, read as a stream or only awaited. R0.1 to R0.3, case 01."""
+    await check(pieces, guard=builtin(), mode=mode)
+
+
+@given(
+    places=st.lists(st.integers(0, len(WHOLE)), max_size=5), release=st.sampled_from(["live", "step", "run"])
+)
+def test_every_way_of_cutting_for_the_built_in_filter(places: list[int], release: str) -> None:
+    """However the text is cut, RegexFilter gives the redaction of the whole. R0.2, case 01."""
+    ends = [0, *sorted(places), len(WHOLE)]
+    asyncio.run(check([WHOLE[a:b] for a, b in itertools.pairwise(ends)], release, builtin()))

@@ -6,14 +6,21 @@ import re
 from typing import Any
 
 import pytest
-from notation import Bench, HoldBack, counted
+from notation import Bench, HoldBack, both_modes, counted
 
 from interlock import Processor
 from interlock.messages import TextPart
+from interlock.processors import RegexFilter
 from interlock.testing import reasoning, text, tool_call
 
 pytestmark = pytest.mark.anyio
+STREAMED = ("tool-call-input-streaming-start", "tool-call-delta", "tool-call-input-streaming-end")
 KEY = re.compile(r"tok-live-[A-Z0-9]{8,}")
+
+
+def builtin() -> RegexFilter:
+    """The same guard, built in."""
+    return RegexFilter({"key": KEY.pattern})
 
 
 def redact(text: str) -> str:
@@ -31,7 +38,10 @@ def redact(text: str) -> str:
     ids=["inside", "at a chunk's end", "one by one"],
 )
 @pytest.mark.parametrize("release", ["live", "step", "run"])
-async def test_the_held_tail_leaves_before_the_call(pieces: list[str], release: str) -> None:
+@pytest.mark.parametrize(
+    "make", [lambda: HoldBack("keys", redact), lambda: builtin()], ids=["own", "built in"]
+)
+async def test_the_held_tail_leaves_before_the_call(pieces: list[str], release: str, make: Any) -> None:
     """What is held leaves before text-end and before the tool-call chunk, which comes once.
 
     R0.1, R4.6, R8.1, case 02.
@@ -41,10 +51,11 @@ async def test_the_held_tail_leaves_before_the_call(pieces: list[str], release: 
         [text(*pieces), tool_call("look", {}, id="c1")],
         [text("ok")],
         tools=[look],
-        output_processors=[HoldBack("keys", redact)],
+        output_processors=[make()],
     )
     ran = await bench.run("stream", "show it", release=release)
-    assert [line for line in ran.order() if line != "step-finish"] == [
+    # guarded arguments are told before their call, as one delta
+    assert [line for line in ran.order() if line != "step-finish" and line not in STREAMED] == [
         "text-start",
         "text-delta Here: [KEY] done.",
         "text-end",
@@ -95,4 +106,24 @@ async def test_a_key_across_two_blocks(release: str) -> None:
     assert ran.text_concat == ran.result.text == "Here: [KEY] done."
     ran.never_contains("tok-live-", "B2C3D4E5F6")
     assert len({chunk.id for chunk in ran.of_type("text-start")}) == 2
+    assert await bench.stored() == ["user: show it", "assistant: Here: [KEY] | reasoning |  done."]
+
+
+@both_modes
+@pytest.mark.parametrize("release", ["live", "step", "run", "auto"])
+async def test_the_built_in_filter_sees_a_key_across_two_blocks(mode: str, release: str) -> None:
+    """The blocks of a step are one text, also under ``live``: no piece of the key leaves in either.
+
+    R0.2, R0.3, case 02.
+    """
+    bench = Bench(
+        [text("Here: tok-live-A1"), reasoning("hm"), text("B2C3D4E5F6 done.")],
+        output_processors=[builtin()],
+    )
+    ran = await bench.run(mode, "show it", release=release)
+    assert ran.result.text == "Here: [KEY] done."
+    if mode == "stream":
+        assert ran.text_concat == "Here: [KEY] done."
+        ran.never_contains("tok-live-", "B2C3D4E5F6")
+        assert len({chunk.id for chunk in ran.of_type("text-start")}) == 2
     assert await bench.stored() == ["user: show it", "assistant: Here: [KEY] | reasoning |  done."]

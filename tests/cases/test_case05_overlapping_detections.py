@@ -10,6 +10,7 @@ from notation import Bench, both_modes
 
 from interlock import Processor
 from interlock.messages import TextPart
+from interlock.processors import RegexFilter
 from interlock.testing import text
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +72,31 @@ async def test_overlaps_are_replaced_once_in_any_order(mode: str) -> None:
         assert await bench.stored() == ["user: x", f"assistant: {expected}"]
         if mode == "stream":
             assert ran.text_concat == expected
+
+
+RULES = {
+    "card": r"\b\d{4}(?: \d{4}){3}\b",
+    "url": r"\b\w+\.test\b(?!\w)",
+    "email": r"\b\w@x\.test\b",
+}
+
+
+@both_modes
+@pytest.mark.parametrize("pieces", [[WHOLE], list(WHOLE), [WHOLE[:20], WHOLE[20:30], WHOLE[30:]]])
+async def test_the_built_in_filter_merges_overlaps(mode: str, pieces: list[str]) -> None:
+    """Rules that overlap and rules that touch, in any order of the rules: each place is replaced once, under the
+    name of the longest find.
+
+    R0.1, R0.2, case 05.
+    """
+    expected = "Card [CARD] and [EMAIL] [EMAIL] [EMAIL], thanks."
+    for names in itertools.permutations(RULES):
+        guard = RegexFilter({name: RULES[name] for name in names})
+        bench = Bench([text(*pieces)], output_processors=[guard])
+        ran = await bench.run(mode)
+        assert ran.result.text == expected
+        assert [violation.detail["rule"] for violation in ran.result.violations] == ["card", *["email"] * 3]
+        assert await bench.stored() == ["user: x", f"assistant: {expected}"]
+        if mode == "stream":
+            assert ran.text_concat == expected
+            ran.never_contains("4000", "3333", "a@x")

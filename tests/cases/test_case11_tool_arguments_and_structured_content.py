@@ -10,6 +10,7 @@ from notation import Bench, counted, masked
 from interlock import Processor
 from interlock.chunks import ToolCall
 from interlock.messages import TextPart, ToolInvocationPart
+from interlock.processors import RegexFilter
 from interlock.testing import text, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +56,12 @@ class PinStep(PinIn):
         ctx.message_list.update_tool_invocation(result.tool_call_id, result=mask_values(result.result))
 
 
-@pytest.mark.parametrize("make", [PinStream, PinStep])
+def built_in() -> RegexFilter:
+    """Masks every channel."""
+    return RegexFilter({"pin": r"\d{4}"}, redaction="mask", id="pin")
+
+
+@pytest.mark.parametrize("make", [PinStream, PinStep, built_in])
 @pytest.mark.parametrize("release", ["auto", "run"])
 @pytest.mark.parametrize("mode", ["stream", "generate"])
 async def test_one_value_everywhere(make: Any, release: str, mode: str) -> None:

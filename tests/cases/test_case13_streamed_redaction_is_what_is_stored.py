@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from notation import Bench, HoldBack, both_modes, masked
 
+from interlock.processors import KeywordFilter, RegexFilter
 from interlock.testing import text
 
 pytestmark = pytest.mark.anyio
 
 
+GUARDS = {
+    "own": lambda: HoldBack("pin", masked),
+    "patterns": lambda: RegexFilter({"pin": r"\d{4}"}, redaction="mask"),
+    "words": lambda: KeywordFilter(["1234"], redaction="mask"),
+}
+
+
 @both_modes
-async def test_the_store_holds_what_was_shown(mode: str) -> None:
+@pytest.mark.parametrize("guard", GUARDS)
+async def test_the_store_holds_what_was_shown(mode: str, guard: Any) -> None:
     """Client, result, the store itself and the next turn's prompt have the redacted text, and nothing has
     the raw.
 
     R0.1, R8.1, case 13.
     """
-    bench = Bench([text("my pin ", "1234 ok")], [text("yes")], output_processors=[HoldBack("pin", masked)])
+    bench = Bench([text("my pin ", "1234 ok")], [text("yes")], output_processors=[GUARDS[guard]()])
     ran = await bench.run(mode)
     if mode == "stream":
         assert ran.text_concat == "my pin **** ok"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import Bench
+from notation import Bench, both_modes
 
 from interlock import Processor
 from interlock.chunks import TextDelta, TextEnd, TextStart
+from interlock.processors import KeywordFilter, RegexFilter
 from interlock.testing import text
 
 pytestmark = pytest.mark.anyio
@@ -64,3 +65,37 @@ async def test_ids_and_metadata_arrive(processors: list[Any], release: str) -> N
     first, second = (await bench.rows())[1].content.parts
     assert (first.text, second.text) == ("abc", "z")  # type: ignore[attr-defined]
     assert (first.provider_metadata, second.provider_metadata) == (SIGNED, None)
+
+
+GUARDS = {
+    "to the end": (lambda: RegexFilter({"end": r"q$"}), "abc", "z"),
+    "inside": (lambda: RegexFilter({"b": "b"}), "a[B]c", "z"),
+    "across the blocks": (lambda: RegexFilter({"cz": "cz"}), "ab[CZ]", ""),
+    "all of both": (lambda: KeywordFilter(["abcz"], strategy="filter"), "", ""),
+}
+
+
+@both_modes
+@pytest.mark.parametrize("release", ["live", "step", "run"])
+@pytest.mark.parametrize("guard", GUARDS)
+async def test_ids_and_metadata_pass_a_guard(guard: str, release: str, mode: str) -> None:
+    """What leaves a guard has the id of its own block, what it replaces that of the block where it begins, and the
+    signature arrives, whatever is left of its block's text.
+
+    R0.2, R4.6, case 39.
+    """
+    make, first_text, second_text = GUARDS[guard]
+    bench = Bench(SCRIPT, output_processors=[make()])
+    ran = await bench.run(mode, release=release)
+    assert ran.result.text == first_text + second_text
+    if mode == "stream":
+        texts = {"blk-7": "", "blk-8": ""}
+        for chunk in ran.of_type("text-delta"):
+            texts[chunk.id] += chunk.text
+        assert texts == {"blk-7": first_text, "blk-8": second_text}
+        marked = ran.of_type("text-start", "text-delta", "text-end")
+        assert [chunk.provider_metadata for chunk in marked if chunk.provider_metadata] == [SIGNED]
+    parts: list[Any] = (await bench.rows())[1].content.parts
+    assert [(part.text, part.provider_metadata) for part in parts if part.text or part.provider_metadata] == [
+        each for each in [(first_text, SIGNED), (second_text, None)] if each != ("", None)
+    ]

@@ -1,6 +1,4 @@
-"""Case 53: a model-based filter on a long stream (a judge written with plain hooks; the guard engine waits,
-see README.md).
-"""
+"""Case 53: a model-based filter on a long stream: a judge written with plain hooks, and one on UnitGuard."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from notation import Bench, conversation
 
 from interlock import Processor
 from interlock.chunks import TextDelta, TextEnd
+from interlock.processors import Unit, UnitGuard, Verdict
 from interlock.testing import ScriptedModel, text
 
 SENTENCE = "x" * 599 + "."
@@ -125,3 +124,48 @@ def test_a_result_hook_costs_nothing_while_streaming() -> None:
     calls_of(10, [Final()], False)
     without, having = (calls_of(2_000, processors, False) for processors in ([], [Final()]))
     assert having - without < 200
+
+
+class GuardJudge(UnitGuard):
+    """Counts what it is asked."""
+
+    def __init__(self, unit: Any = "sentence", **options: Any) -> None:
+        super().__init__(id="judge", unit=unit, **options)
+        self.judged: list[str] = []
+
+    async def judge(self, unit: Unit, ctx: Any) -> Verdict:
+        self.judged.append(unit.text)
+        return Verdict.allow()
+
+
+SPOKEN = " ".join(f"{'word ' * 119}end{number}." for number in range(10))
+"""Ten sentences of 600 characters."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["stream", "result", "generate"])
+@pytest.mark.parametrize("deltas", [2_000, 20])
+@pytest.mark.parametrize(("unit", "calls"), [("sentence", 10), (600, 11), ("answer", 1)])
+async def test_a_unit_guard_asks_once_a_unit(mode: str, deltas: int, unit: Any, calls: int) -> None:
+    """Units, not chunks: as many verdicts for 2,000 deltas as for 20, each of its own text; the input is judged once
+    and old messages never.
+
+    R0.2, R4.1, case 53.
+    """
+    judge = GuardJudge(unit)
+    size = len(SPOKEN) // deltas
+    pieces = [SPOKEN[at : at + size] for at in range(0, len(SPOKEN), size)]
+    bench = Bench([text(*pieces)], input_processors=[judge], output_processors=[judge])
+    await bench.seed(conversation(*[f"{'user' if n % 2 == 0 else 'assistant'}: old {n}" for n in range(40)]))
+    ran = await bench.run(mode)
+    assert ran.result.text == SPOKEN
+    assert judge.judged[0] == "x"
+    assert "".join(judge.judged[1:]) == SPOKEN
+    assert len(judge.judged) == 1 + calls
+
+
+def test_the_work_of_a_unit_guard_is_linear() -> None:
+    """Ten times the deltas are at most about ten times the Python calls. R2.2, case 53."""
+    calls_of(10, [GuardJudge()], True)
+    few, many = (calls_of(deltas, [GuardJudge()], True) for deltas in (200, 2_000))
+    assert many < 11 * few

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from notation import Bench, both_modes
 
-from interlock import ErrorProcessor, ModelError, Retry
+from interlock import ErrorProcessor, HookContext, ModelError, Retry
+from interlock.processors import PrefillErrorHandler
+from interlock.processors.prefill_error_handler import REMINDER
 from interlock.testing import error, text
 
 pytestmark = pytest.mark.anyio
@@ -18,20 +20,15 @@ REFUSALS = [
 ]
 
 
-class Prefill(ErrorProcessor):
-    """Once: appends a hidden reminder and asks for a retry."""
-
-    id = "prefill"
+class Prefill(PrefillErrorHandler):
+    """The built-in handler; notes what count it is asked with."""
 
     def __init__(self) -> None:
         self.counts: list[int] = []
 
-    def process_api_error(self, error: Any, ctx: Any) -> Retry | None:
+    def process_api_error(self, error: Exception, ctx: HookContext) -> Retry | None:
         self.counts.append(ctx.retry_count)
-        if ctx.retry_count or "prefill" not in str(error):
-            return None
-        ctx.message_list.add([{"role": "user", "content": "continue"}], "context")
-        return Retry()
+        return super().process_api_error(error, ctx)
 
 
 @both_modes
@@ -45,7 +42,7 @@ async def test_the_reminder_recovers_the_run(message: str, mode: str) -> None:
     bench = Bench([error(400, message)], [text("recovered")], error_processors=[prefill])
     ran = await bench.run(mode, INPUT)
     assert len(bench.model.calls) == 2
-    assert bench.receives(2) == ["user: hi", "assistant: partial", "user: continue"]
+    assert bench.receives(2) == ["user: hi", "assistant: partial", f"user: {REMINDER}"]
     assert ran.result.text == "recovered"
     assert ran.result.tripwire is None
     assert prefill.counts == [0]

@@ -164,7 +164,7 @@ async def test_the_request_is_made_of_the_steps_things(mode: str) -> None:
         """Look something up."""
         return query
 
-    model = ScriptedModel([text("ok")], repeat_last=True)
+    model = ScriptedModel([text("{}")], repeat_last=True, native_structured_output=True)
     agent = make_agent(model, tools=[echo_tool(), second], model_settings={"temperature": 1})
     await play(
         agent,

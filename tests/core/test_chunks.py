@@ -15,6 +15,8 @@ WIRE_NAMES = {
     "ErrorChunk": "error",
     "File": "file",
     "Finish": "finish",
+    "ObjectResult": "object-result",
+    "PartialObject": "object",
     "ReasoningDelta": "reasoning-delta",
     "ReasoningEnd": "reasoning-end",
     "ReasoningStart": "reasoning-start",

@@ -84,6 +84,10 @@ def test_an_id_and_metadata_that_were_given_are_kept() -> None:
             FilePart(mime_type="application/pdf", data="QQ==", filename="a.pdf"),
         ),
         (
+            {"type": "file", "data": b"A", "mediaType": "text/plain"},
+            FilePart(mime_type="text/plain", data="QQ=="),
+        ),
+        (
             {"type": "file", "data": "QQ==", "mimeType": "text/csv"},
             FilePart(mime_type="text/csv", data="QQ=="),
         ),

@@ -270,10 +270,11 @@ async def test_a_step_change_goes_to_the_next_and_lasts_for_the_step(mode: str) 
     def second(step: Any, ctx: Any) -> None:
         seen.append(
             (sorted(step.tools), step.tool_choice, step.active_tools, step.model_settings, step.provider_options,
-             step.structured_output, [m.content for m in step.system_messages], _texts(step.messages)[:2])
+             step.structured_output and step.structured_output.schema.json,
+             [m.content for m in step.system_messages], _texts(step.messages)[:2])
         )  # fmt: skip
 
-    model = ScriptedModel([tool_call("echo", {"value": 1})], [text("ok")])
+    model = ScriptedModel([tool_call("echo", {"value": 1})], [text("ok")], native_structured_output=True)
     agent = make_agent(
         model,
         Hooks("one", process_input_step=first),

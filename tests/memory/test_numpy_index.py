@@ -45,7 +45,8 @@ async def filled() -> NumpyIndex:
 
 async def found(index: NumpyIndex, scope: Scope, **options: Any) -> list[str]:
     """What is nearest to the first axis."""
-    matches = await index.search(MODEL, unit(1, 0), scope=scope, **{"top_k": 9, **options})
+    options = {"top_k": 9, **options}
+    matches = await index.search(MODEL, unit(1, 0), scope=scope, **options)
     return [match.message_id for match in matches]
 
 

@@ -24,12 +24,13 @@ class Talk:
 
     def __init__(self, recall: dict[str, Any] | None = None, *, processors: Any = (), **options: Any) -> None:
         self.embedder, self.index, self.store = Meanings(), NumpyIndex(), InMemoryStore()
+        options = {"last_messages": 0, **options}
         self.memory = Memory(
             self.store,
             semantic_recall={"top_k": 1, "message_range": 0, **(recall or {})},
             embedder=self.embedder,
             vector_index=self.index,
-            **{"last_messages": 0, **options},
+            **options,
         )
         self.model = ScriptedModel([text("ok")], repeat_last=True)
         self.agent = Agent(id="a", model=self.model, memory=self.memory, output_processors=processors)

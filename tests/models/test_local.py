@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 from local_extra import needs_model
+from pydantic import BaseModel, Field
 
-from interlock.core.chunks import Chunk, Finish, StepStart, TextDelta
+from interlock import Agent, ErrorProcessor, Retry
+from interlock.core.chunks import Chunk, Finish, ObjectResult, PartialObject, StepStart, TextDelta
 from interlock.core.errors import ModelError, UsageError
 from interlock.core.model import LanguageModel, ModelRequest, PromptMessage, PromptText, ToolSpec
 from interlock.models import local
@@ -115,6 +117,40 @@ async def test_schema(model: LocalModel) -> None:
     assert isinstance(answer["big"], bool)
 
 
+class City(BaseModel):
+    """An answer."""
+
+    city: str = Field(max_length=12)
+    big: bool
+
+
+@needs_model
+async def test_an_agents_object_over_http(model: LocalModel) -> None:
+    """Structured output with the real server: held to the schema, growing while it streams, of the model's type."""
+    agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 60, "temperature": 0})
+    async with agent.stream("Name a city.", structured_output=City) as stream:
+        chunks = [chunk async for chunk in stream]
+        result = await stream.result()
+    assert isinstance(result.object, City)
+    assert json.loads(result.text) == result.object.model_dump()
+    assert result.steps[0].request["response_format"]["type"] == "json_schema"
+    partial = [chunk.object for chunk in chunks if isinstance(chunk, PartialObject)]
+    assert len(partial) > 2
+    assert partial[-1] == result.object.model_dump()
+    assert [chunk.object for chunk in chunks if isinstance(chunk, ObjectResult)] == [result.object]
+
+
+@needs_model
+async def test_an_agents_list_over_http(model: LocalModel) -> None:
+    """What is no object at its root is wrapped for the provider and unwrapped again."""
+    agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 60, "temperature": 0})
+    schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "minItems": 2, "maxItems": 3}
+    result = await agent.generate("Count.", structured_output=schema)
+    assert result.object is not None
+    assert 2 <= len(result.object) <= 3
+    assert json.loads(result.text) == {"elements": result.object}
+
+
 @needs_model
 async def test_calls_at_once(model: LocalModel) -> None:
     """Several calls at once, more than the server has slots, are all answered."""
@@ -143,6 +179,56 @@ async def test_prompt_too_long(model: LocalModel) -> None:
         await collect(model, ask("word " * 3000))
     assert (caught.value.status, caught.value.code) == (400, "exceed_context_size_error")
     assert not caught.value.retryable
+
+
+@needs_model
+async def test_context_overflow_is_repaired(model: LocalModel) -> None:
+    """A prompt beyond the context is refused with a 400; an error processor that shortens it gets an answer."""
+    statuses: list[int | None] = []
+
+    class Shorten(ErrorProcessor):
+        id = "shorten"
+
+        def process_api_error(self, error: Exception, ctx: Any) -> Retry | None:
+            assert isinstance(error, ModelError)
+            statuses.append(error.status)
+            if error.code != "exceed_context_size_error":
+                return None
+            ctx.message_list.remove_by_ids([message.id for message in ctx.messages[:-1]])
+            return Retry()
+
+    agent = Agent(id="a", model=model, error_processors=[Shorten()], model_settings={"max_output_tokens": 4})
+    result = await agent.generate(
+        [{"role": "user", "content": "word " * 3000}, {"role": "user", "content": "Hi"}]
+    )
+    assert statuses == [400]
+    assert result.text
+    assert result.usage.input_tokens < 200
+
+
+@needs_model
+async def test_fifty_streams_at_once(model: LocalModel, server: LocalServer) -> None:
+    """Fifty streams at once are all answered, each in its own run, and leave the server idle."""
+    agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 3, "temperature": 0})
+
+    async def one(number: int) -> str:
+        async with agent.stream(f"Say {number}.") as stream:
+            return "".join([piece async for piece in stream.text_stream])
+
+    assert all(await asyncio.gather(*(one(number) for number in range(50))))
+    assert await asyncio.to_thread(busy_slots, server) == 0
+
+
+@needs_model
+async def test_cancelling_a_run_frees_the_slot(model: LocalModel, server: LocalServer) -> None:
+    """A stream that is left early lets the server go: its slot is free, and the next answer comes at once."""
+    agent = Agent(id="a", model=model, model_settings={"max_output_tokens": 800, "temperature": 0})
+    async with agent.stream("Count to 1000.") as stream:
+        async for _ in stream.text_stream:
+            break
+    async with asyncio.timeout(2):
+        while await asyncio.to_thread(busy_slots, server):  # noqa: ASYNC110  # it is another process
+            await asyncio.sleep(0.02)
 
 
 @needs_model

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import traceback
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from email.utils import formatdate
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -26,7 +28,10 @@ from fault_server import (
     usage,
     whole,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
+from interlock import Agent, Processor
 from interlock.core.chunks import (
     Chunk,
     Finish,
@@ -47,6 +52,8 @@ from interlock.models.openai_compatible import OpenAICompatible
 pytestmark = pytest.mark.anyio
 
 KEY = "sk-very-secret-0123456789"
+PASSWORD = "pw-very-secret"
+QUERY = "query-very-secret"
 HELLO = whole(answer("Hel", "lo"))
 
 
@@ -97,7 +104,7 @@ async def test_plain_answer() -> None:
     start, metadata, *rest = chunks
     assert isinstance(start, StepStart)
     assert start.request == server.requests[0].body
-    assert start.warnings == [{"type": "unsupported-setting", "setting": "top_k"}]
+    assert [warning["setting"] for warning in start.warnings] == ["top_k"]
     assert isinstance(metadata, ResponseMetadata)
     assert (metadata.id, metadata.model_id, metadata.timestamp.timestamp()) == ("c1", "m-1", 1_700_000_000)
     assert metadata.headers is not None
@@ -193,6 +200,43 @@ async def test_every_read_boundary() -> None:
         await made.aclose()
     assert text_of(expected) == "é🙂"
     assert ToolCall(tool_call_id="a", tool_name="f", args={"q": "ü"}) in expected
+
+
+class Pieces(httpx.AsyncByteStream):
+    """A body that arrives in these pieces."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        for piece in self.pieces:
+            yield piece
+
+
+def read_in_pieces(pieces: list[bytes]) -> list[Chunk]:
+    """The chunks of an answer that arrives in these pieces."""
+    head = {"content-type": "text/event-stream"}
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=head, stream=Pieces(pieces)))
+
+    async def run() -> list[Chunk]:
+        async with httpx.AsyncClient(transport=transport) as client:
+            return await collect(OpenAICompatible("m", base_url="http://a.test", client=client))
+
+    return asyncio.run(run())
+
+
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=6),
+    newline=st.sampled_from([b"\n", b"\r\n", b"\r"]),
+    cuts=st.sets(st.integers(min_value=1, max_value=2000)),
+)
+def test_any_read_boundaries(texts: list[str], newline: bytes, cuts: set[int]) -> None:
+    """Whatever an answer says and wherever its reads end, the joined text is what was said."""
+    body = answer(*texts).replace(b"\n", newline)
+    places = [0, *sorted(cut for cut in cuts if cut < len(body)), len(body)]
+    chunks = read_in_pieces([body[a:b] for a, b in pairwise(places)])
+    assert text_of(chunks) == "".join(texts)
+    assert isinstance(chunks[-1], Finish)
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n", b"\r"])
@@ -354,6 +398,54 @@ async def test_no_secret_in_errors() -> None:
 
 
 @pytest.mark.parametrize(
+    "script",
+    [
+        [whole(f"bad key {KEY}".encode(), 401, "application/json")],
+        [whole(sse({"error": {"message": f"bad key {KEY}"}}))],
+        [head() + sse(delta(content="Hel")), 0.02, RESET],
+        [RESET],
+        [HANG],
+        [whole(answer("fine"))],
+    ],
+    ids=["refused", "error event", "reset", "unanswered", "silent", "answered"],
+)
+async def test_the_key_is_nowhere(script: list[Action], caplog: pytest.LogCaptureFixture) -> None:
+    """Key, password and query of the address are in nothing a run gives: chunks, result, error with all it refers to,
+    logs of every level and logger.
+    """
+    caplog.set_level(logging.DEBUG)
+    for name in ("httpx", "httpcore", "interlock"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    shown: list[str] = []
+    async with FaultServer(script) as server:
+        address = server.base_url.replace("//", f"//user:{PASSWORD}@") + f"?key={QUERY}"
+        made = OpenAICompatible("m", base_url=address, api_key=KEY, timeout=0.1)
+        agent = Agent(id="a", model=made)
+        async with agent.stream("Hi", model_settings={"top_k": 1}) as stream:
+            try:
+                async for chunk in stream:
+                    shown.append(repr(chunk))
+                shown.append(repr(await stream.result()))
+            except ModelError as problem:
+                shown += [str(problem), "".join(traceback.format_exception(problem)), repr(vars(problem))]
+                shown += [repr(vars(each)) for each in (problem.__cause__, problem.__context__) if each]
+        shown += [repr(made), caplog.text, *(repr(vars(record)) for record in caplog.records)]
+        assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+        assert server.requests[0].path == f"/v1/chat/completions?key={QUERY}"
+    for secret in (KEY, PASSWORD, QUERY):
+        assert not any(secret in text for text in shown)
+
+
+async def test_a_key_sent_back_in_a_header() -> None:
+    """A response's headers, which processors see, are without the key too."""
+    async with FaultServer([whole(answer("fine"), x_echo=KEY)]) as server:
+        metadata = (await collect(model(server, api_key=KEY)))[1]
+    assert isinstance(metadata, ResponseMetadata)
+    assert metadata.headers is not None
+    assert metadata.headers["x-echo"] == "[redacted]"
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"base_url": "api.test/v1"}, "base_url"),
@@ -429,6 +521,80 @@ async def test_long_retry_after_is_not_waited_for(as_date: bool) -> None:
     value = formatdate(time.time() + 120, usegmt=True) if as_date else "120"
     problem = await failure([whole(b"", 429, retry_after=value)], request=ask(max_retries=3))
     assert problem.retry_after == pytest.approx(120, abs=10)
+
+
+# ------------------------------------------------------------------------------------------------- time limits
+
+
+SLOW: dict[str, list[Action]] = {
+    "silent": [HANG],
+    "silent in its answer": [head(), sse(delta(content="a")), HANG],
+    "comments only": [head(), *[b": ping\n\n", 0.02] * 50],
+    "a chunk now and then": [head(), *[sse(delta(content="a")), 0.02] * 50],
+}
+
+
+@pytest.mark.parametrize("script", SLOW)
+async def test_a_call_has_a_total_limit(script: str) -> None:
+    """A call that takes longer than it may altogether is an error worth a retry, whatever the server sends."""
+    async with asyncio.timeout(2):
+        for problem in (
+            await failure(SLOW[script], request=ask(timeout=0.1)),
+            await failure(SLOW[script], total_timeout=0.1),
+        ):
+            assert "took longer than the 0.1 s" in str(problem)
+            assert problem.retryable
+
+
+async def test_the_limit_is_for_waiting_not_for_the_reader() -> None:
+    """A reader that takes its time with what is there already is not cut off, nor cancelled."""
+    async with FaultServer([HELLO]) as server, aclosing(model(server).stream(ask(timeout=0.2))) as chunks:
+        seen: list[Chunk] = []
+        async for chunk in chunks:
+            seen.append(chunk)
+            if isinstance(chunk, TextStart):
+                await asyncio.sleep(0.1)
+    assert text_of(seen) == "Hello"
+
+
+async def test_no_retry_that_would_come_too_late() -> None:
+    """A retry that could only begin after the limit is not waited for."""
+    problem = await failure([whole(b"", 429, retry_after="20")], request=ask(max_retries=1, timeout=5))
+    assert problem.status == 429
+
+
+# ----------------------------------------------------------------------------------------- for the processors
+
+
+async def test_request_and_raw_response_reach_the_processors() -> None:
+    """process_llm_response sees the body that was sent and the events as they came; nobody asks, nothing is kept."""
+    seen: list[Any] = []
+
+    class Log(Processor):
+        id = "log"
+
+        def process_llm_response(self, response: Any, ctx: Any) -> None:
+            seen.append(response)
+
+    async with FaultServer([HELLO], [HELLO]) as server:
+        result = await Agent(id="a", model=model(server), input_processors=[Log()]).generate("Hi")
+        plain = await collect(model(server))
+    assert seen[0].request == server.requests[0].body == result.steps[0].request
+    assert seen[0].raw_response.encode() == answer("Hel", "lo")
+    assert result.steps[0].response["id"] == "c1"
+    assert result.steps[0].response["headers"]["content-type"] == "text/event-stream"
+    assert [chunk.raw for chunk in plain if isinstance(chunk, ResponseMetadata)] == [None]
+
+
+async def test_an_unknown_setting_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A setting that is not sent is said in the log, once, and with each step's warnings."""
+    async with FaultServer([HELLO], [HELLO]) as server:
+        made = model(server)
+        for _ in range(2):
+            start = (await collect(made, ask(max_tokens=3)))[0]
+            assert isinstance(start, StepStart)
+            assert "write max_output_tokens" in start.warnings[0]["details"]
+    assert [record.name for record in caplog.records if "max_tokens" in record.message] == ["interlock"]
 
 
 # ----------------------------------------------------------------------------------------------- cancellation

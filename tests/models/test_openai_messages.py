@@ -94,6 +94,8 @@ def test_call_without_text() -> None:
         ("image/png", PNG, {"type": "image_url", "image_url": {"url": PNG}}),
         ("audio/mpeg", "QUI=", {"type": "input_audio", "input_audio": {"data": "QUI=", "format": "mp3"}}),
         ("text/csv", "QUI=", {"type": "file", "file": {"filename": "a.csv", "file_data": CSV}}),
+        ("application/pdf", "file-6F2k_x-1", {"type": "file", "file": {"file_id": "file-6F2k_x-1"}}),
+        ("image/*", "/9j/4AAQ", {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/4AAQ"}}),
     ],
 )  # fmt: skip
 def test_files(media_type: str, data: str, part: dict[str, Any]) -> None:
@@ -106,6 +108,50 @@ def test_options_of_a_part() -> None:
     """A part's options for this provider go with it, those for others do not."""
     cached = PromptText(text="long", provider_options={"acme": {"cache_control": 1}, "other": {"x": 1}})
     assert user(cached) == [{"type": "text", "text": "long", "cache_control": 1}]
+
+
+def test_detail_of_an_image() -> None:
+    """The one option of an image has its place inside; the message's own options are not touched."""
+    options = {"acme": {"detail": "low", "x": 1}}
+    file = PromptFile(media_type="image/png", data="QUI=", provider_options=options)
+    assert user(file) == [{"type": "image_url", "image_url": {"url": PNG, "detail": "low"}, "x": 1}]
+    assert options == {"acme": {"detail": "low", "x": 1}}
+
+
+def test_what_goes_back_as_it_came() -> None:
+    """OpenRouter's reasoning details and Google's signatures of calls return to the provider they came from."""
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "s"}]
+    extra = {"google": {"thought_signature": "abc"}}
+    parts = (
+        PromptReasoning(text="hm", provider_options={"acme": {"reasoningDetails": details}}),
+        PromptToolCall(tool_call_id="a", tool_name="f", provider_options={"acme": {"extraContent": extra}}),
+    )
+    prompt = (PromptMessage(role="assistant", content=parts),)
+    made, warnings = build_body(ModelRequest(prompt=prompt), model_id="m", provider="acme")
+    assert made["messages"][0]["reasoning_details"] == details
+    assert made["messages"][0]["tool_calls"][0]["extra_content"] == extra
+    assert warnings == []
+    other, warnings = build_body(ModelRequest(prompt=prompt), model_id="m", provider="other")
+    assert "reasoning_details" not in other["messages"][0]
+    assert "extra_content" not in other["messages"][0]["tool_calls"][0]
+    assert [warning["part"] for warning in warnings] == ["PromptReasoning"]
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("max_tokens", "write max_output_tokens"),
+        ("maxOutputTokens", "write max_output_tokens"),
+        ("stop", "write stop_sequences"),
+        ("topP", "write top_p"),
+        ("top_k", "provider_options"),
+    ],
+)
+def test_advice_for_unknown_settings(name: str, advice: str) -> None:
+    """A setting that is not sent says what to write instead."""
+    made, (warning,) = build_body(ModelRequest(prompt=(), settings={name: 1}), model_id="m", provider="acme")
+    assert advice in warning["details"]
+    assert name not in made
 
 
 def test_what_the_protocol_cannot_say() -> None:
@@ -132,6 +178,7 @@ def test_settings() -> None:
         "presence_penalty": 0.1,
         "frequency_penalty": 0.2,
         "max_retries": 3,
+        "timeout": 5,
         "top_k": 4,
         "other": None,
     }
@@ -149,7 +196,9 @@ def test_settings() -> None:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    assert warnings == [{"type": "unsupported-setting", "setting": "top_k"}]
+    assert [(warning["type"], warning["setting"]) for warning in warnings] == [
+        ("unsupported-setting", "top_k")
+    ]
 
 
 def test_dialects() -> None:

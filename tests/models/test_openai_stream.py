@@ -15,6 +15,7 @@ from interlock.core.chunks import (
     ReasoningEnd,
     ReasoningStart,
     ResponseMetadata,
+    Source,
     StepStart,
     TextDelta,
     TextEnd,
@@ -167,6 +168,74 @@ def test_content_as_parts_and_refusals() -> None:
     )
     assert [c.text for c in chunks if isinstance(c, ReasoningDelta)] == ["hm"]
     assert [c.text for c in chunks if isinstance(c, TextDelta)] == ["a", "no"]
+
+
+def test_refusals_end_as_filtered() -> None:
+    """A refusal, which the provider ends with "stop", has finish reason content-filter and says so in metadata."""
+    finish = read(delta(refusal="I cannot"), delta("stop"))[-1]
+    assert isinstance(finish, Finish)
+    assert finish.finish_reason == "content-filter"
+    assert finish.provider_metadata == {"acme": {"refused": True}}
+
+
+def test_reasoning_details() -> None:
+    """OpenRouter's reasoning details are put together and kept with the block, to be sent back as they came."""
+
+    def detail(index: int, kind: str = "reasoning.text", **fields: Any) -> dict[str, Any]:
+        return {"type": kind, "index": index, **fields}
+
+    chunks = read(
+        delta(reasoning="Let ", reasoning_details=[detail(0, text="Let ", format="f-v1")]),
+        delta(reasoning_details=[detail(0, text="me", signature=None)]),
+        delta(reasoning_details=[detail(0, signature="sig")]),
+        delta(reasoning_details=[detail(1, "reasoning.encrypted", data="xyz")]),
+        delta(content="Hi"),
+    )
+    assert [c.text for c in chunks if isinstance(c, ReasoningDelta)] == ["Let ", "me"]
+    end = next(c for c in chunks if isinstance(c, ReasoningEnd))
+    assert end.provider_metadata == {
+        "acme": {
+            "reasoningDetails": [
+                detail(0, text="Let me", format="f-v1", signature="sig"),
+                detail(1, "reasoning.encrypted", data="xyz"),
+            ]
+        }
+    }
+
+
+def test_signatures_of_calls() -> None:
+    """What a provider attaches to a call (Google's thought signatures) is the call's provider metadata."""
+    extra = {"google": {"thought_signature": "abc"}}
+    piece = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}, "extra_content": extra}
+    made = next(c for c in read(delta(tool_calls=[piece])) if isinstance(c, ToolCall))
+    assert made.provider_metadata == {"acme": {"extraContent": extra}}
+
+
+def test_citations() -> None:
+    """URLs an answer cites are sources, each once."""
+    cited = {"type": "url_citation", "url_citation": {"url": "https://x.test", "title": "X"}}
+    chunks = read(delta(content="a", annotations=[cited]), delta(annotations=[cited, {"type": "other"}]))
+    assert [c for c in chunks if isinstance(c, Source)] == [
+        Source(id="source-1", url="https://x.test", title="X")
+    ]
+
+
+def test_usage_in_other_places() -> None:
+    """Moonshot has the usage in the choice, DeepSeek its own name for cached tokens."""
+    choice = {
+        "index": 0,
+        "delta": {},
+        "finish_reason": "stop",
+        "usage": {"prompt_tokens": 4, "completion_tokens": 1},
+    }
+    moonshot = read({"choices": [choice]})[-1]
+    deepseek = read({"usage": {"prompt_tokens": 4, "prompt_cache_hit_tokens": 3}})[-1]
+    assert isinstance(moonshot, Finish)
+    assert isinstance(deepseek, Finish)
+    assert moonshot.usage is not None
+    assert deepseek.usage is not None
+    assert moonshot.usage.total_tokens == 5
+    assert deepseek.usage.cached_input_tokens == 3
 
 
 def test_usage_of_each_event() -> None:

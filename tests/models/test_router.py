@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_server import FaultServer, answer, whole
+from local_extra import needs_model
 
+from interlock import Agent
 from interlock.core.errors import UsageError
-from interlock.models import local
+from interlock.models import local, router
+from interlock.models.fallback import FallbackModel
 from interlock.models.openai_compatible import OpenAICompatible
-from interlock.models.router import ENDPOINTS, resolve_model
+from interlock.models.router import ENDPOINTS, THROUGH_PYDANTIC_AI, resolve_model
 
 KEY = "sk-very-secret-0123456789"
+README = (Path(__file__).parents[2] / "README.md").read_text()
+SHOWN = re.findall(r'`"([^"`]+)"`', README.partition("<!-- models:")[2].partition("<!-- /models -->")[0])
+"""The models README shows."""
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +30,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for endpoint in ENDPOINTS.values():
         if endpoint.key_variable:
             monkeypatch.delenv(endpoint.key_variable, raising=False)
+    for provider in ENDPOINTS:
+        monkeypatch.delenv(f"{provider.upper()}_BASE_URL", raising=False)
 
 
 def failure(given: Any) -> str:
@@ -120,3 +131,64 @@ def test_httpx_is_imported_late() -> None:
     """Importing the router does not import httpx."""
     code = "import sys, interlock.models.router; sys.exit('httpx' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment may name another address for a known provider, of a proxy say."""
+    monkeypatch.setenv("OLLAMA_BASE_URL", "http://10.0.0.5:11434/v1")
+    assert "http://10.0.0.5:11434/v1/chat/completions" in repr(resolve_model("ollama/llama3.2"))
+
+
+def test_several_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list is tried in its order; a list of one is that one; an empty one, or a wrong member, is refused."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = resolve_model(["openai/gpt-5-mini", {"id": "acme/m", "url": "https://api.test/v1"}])
+    assert isinstance(made, FallbackModel)
+    assert [model.provider for model in made.models] == ["openai", "acme"]
+    assert isinstance(resolve_model(["openai/gpt-5-mini"]), OpenAICompatible)
+    assert "at least one" in failure([])
+    assert "no-such-provider" in failure(["openai/gpt-5-mini", "no-such-provider/m"])
+
+
+@pytest.mark.parametrize("provider", THROUGH_PYDANTIC_AI)
+def test_missing_extra(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that needs the extra says, where it is missing, how to install it."""
+    monkeypatch.setattr(router, "find_spec", lambda name: None)
+    text = failure(f"{provider}/some-model")
+    assert provider in text
+    assert "pip install 'interlock[providers]'" in text
+
+
+def test_readme_shows_every_provider() -> None:
+    """The README's table has a line for each provider known by name."""
+    assert {name.partition("/")[0] for name in SHOWN} >= {*ENDPOINTS, "local", "anthropic", "google"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", [name for name in SHOWN if name.partition("/")[0] in ENDPOINTS])
+async def test_readme_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each OpenAI-compatible line of the README's table asks its provider for that model and reads the answer."""
+    provider, _, model_id = name.partition("/")
+    variable = ENDPOINTS[provider].key_variable
+    if variable:
+        monkeypatch.setenv(variable, KEY)
+    async with FaultServer([whole(answer("Hel", "lo"))]) as server:
+        monkeypatch.setenv(f"{provider.upper()}_BASE_URL", server.base_url)
+        assert (await Agent(id="a", model=name).generate("Hi")).text == "Hello"
+    assert server.requests[0].body["model"] == model_id
+    assert server.requests[0].headers.get("authorization") == (f"Bearer {KEY}" if variable else None)
+
+
+@pytest.mark.parametrize("name", [name for name in SHOWN if name.partition("/")[0] in THROUGH_PYDANTIC_AI])
+def test_readme_lines_of_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other lines are models with a key, and say which variable or package is missing without."""
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    assert re.search(r"[A-Z]+_API_KEY|interlock\[providers\]", failure(name))
+
+
+@needs_model
+def test_readme_line_of_the_local_model() -> None:
+    """The local model of the README is there."""
+    assert "local/smollm2" in SHOWN
+    assert resolve_model("local/smollm2").model_id == "smollm2"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ WHOLE = "write to bob.smith@example.com today"
 class ForgetfulScanner(TextScanner):
     """Judges each piece as if it were the last, as so many filters do."""
 
-    def feed(self, text: str, *, final: bool = False) -> tuple[str, list[Span]]:
+    def feed(self, text: str, *, final: bool = False) -> tuple[str, Sequence[Span]]:
         return super().feed(text, final=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypedDict
 
 from interlock import (
     Agent,
@@ -25,6 +26,7 @@ from interlock import (
     RunOutcome,
     StepChange,
     StepInput,
+    StructuredOutput,
     ToolContext,
     tool,
 )
@@ -157,3 +159,17 @@ async def use() -> str:
         result = await stream.result()
     tripwire = result.tripwire
     return tripwire.reason if tripwire is not None else result.text
+
+
+class Town(TypedDict):
+    name: str
+
+
+async def typed_objects(agent: Agent) -> str | None:
+    """``result.object`` is of the type that was asked for."""
+    town: Town | None = (await agent.generate("hi", structured_output=Town, max_steps=2)).object
+    number: int | None = agent.generate_sync("hi", structured_output=StructuredOutput(int)).object
+    async with agent.stream("hi", structured_output=Town) as stream:
+        again: Town | None = (await stream.result()).object
+    anything: Any = (await agent.generate("hi", structured_output={"type": "object"})).object
+    return town["name"] if town and again and number else anything

@@ -15,6 +15,8 @@ from interlock.core.chunks import (
     ErrorChunk,
     Finish,
     Metadata,
+    ObjectResult,
+    PartialObject,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -38,7 +40,7 @@ from interlock.core.shapes import is_dict
 _DELTAS = (TextDelta, ReasoningDelta)
 _STARTS: dict[type[Chunk], type[Chunk]] = {TextStart: TextEnd, ReasoningStart: ReasoningEnd}
 # the first StepStart opens the step; the others belong to the run
-_NOT_THE_MODELS = frozenset({Start, StepStart, StepFinish, TripWireChunk, Abort})
+_NOT_THE_MODELS = frozenset({Start, StepStart, StepFinish, TripWireChunk, Abort, PartialObject, ObjectResult})
 _NOT_KEPT = frozenset({ResponseMetadata, ErrorChunk})
 
 
@@ -64,7 +66,7 @@ async def read_response(run: Run, attempt: Attempt, answer: Prompt | list[Chunk]
     stream = (
         replay(answer)
         if isinstance(answer, list)
-        else attempt.input.model.stream(model_request(attempt, answer))
+        else attempt.input.model.stream(model_request(run, attempt, answer))
     )
     feed = run.chain.feed if run.chain.hooks else run.transcript.take
     keep = attempt.raw if run.keeps_response else None
@@ -102,7 +104,7 @@ async def replay(chunks: list[Chunk]) -> AsyncGenerator[Chunk, None]:
         yield chunk
 
 
-def model_request(attempt: Attempt, prompt: Prompt) -> ModelRequest:
+def model_request(run: Run, attempt: Attempt, prompt: Prompt) -> ModelRequest:
     """The request of this step."""
     step = attempt.input
     active = attempt.active_tools()
@@ -114,6 +116,7 @@ def model_request(attempt: Attempt, prompt: Prompt) -> ModelRequest:
         settings=step.model_settings,
         provider_options=step.provider_options,
         structured_output=step.structured_output,
+        wants_raw=run.keeps_response,
     )
 
 
@@ -219,7 +222,9 @@ def note_finish(run: Run, attempt: Attempt, chunk: Finish) -> None:
     attempt.finish_reason = chunk.finish_reason
     attempt.usage = usage
     attempt.provider_metadata = chunk.provider_metadata
-    if run.chain.hooks or run.pipeline.calls["process_output_step"]:
+    if run.chain.hooks or any(
+        not call.processor.is_framework for call in run.pipeline.calls["process_output_step"]
+    ):
         attempt.provider_metadata = without_logprobs(chunk.provider_metadata)
     run.usage = run.usage + usage
 

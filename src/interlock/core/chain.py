@@ -15,6 +15,8 @@ from interlock.core.chunks import (
     Chunk,
     DataChunk,
     ErrorChunk,
+    ObjectResult,
+    PartialObject,
     ResponseMetadata,
     Start,
     TripWireChunk,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from interlock.core.context import HookContext
     from interlock.core.run import Run
 
-FORGED = frozenset({Start, ResponseMetadata, ErrorChunk, TripWireChunk, Abort})
+FORGED = frozenset({Start, ResponseMetadata, ErrorChunk, TripWireChunk, Abort, PartialObject, ObjectResult})
 """Chunks that hooks never see: a hook that returns one would tell of a run's course what is not so."""
 _SPECIAL = FORGED | {DataChunk}
 
@@ -97,6 +99,9 @@ class Chain:
                 await run.heed()
             if returned is chunk:
                 continue
+            if returned is None:
+                hook.dropped += 1
+                return
             if not isinstance(returned, Chunk) or type(returned) in _SPECIAL:
                 await self._feed_several(hook, chunk, returned)
                 return
@@ -173,7 +178,7 @@ class Chain:
 
 def _adopted(returned: Chunk, original: Chunk) -> Chunk:
     """A replacement made without an id gets that of the block it stands in (spec R4.6)."""
-    if returned is not original:
+    if returned is not original and not getattr(returned, "id", None):
         for name in ("id", "tool_call_id"):
             if getattr(returned, name, None) == "" and getattr(original, name, None):
                 setattr(returned, name, getattr(original, name))

@@ -252,6 +252,20 @@ class File(Chunk, kw_only=True):
     provider_metadata: Metadata | None = None
 
 
+class PartialObject(Chunk):
+    """What the answer's text says so far, as far as it can be read: plain JSON values (structured output)."""
+
+    type: ClassVar[str] = "object"
+    object: Any = None
+
+
+class ObjectResult(Chunk):
+    """The validated object: of the schema's type. The one before the run's finish (structured output)."""
+
+    type: ClassVar[str] = "object-result"
+    object: Any = None
+
+
 class StepRecord(Record, kw_only=True):
     """One step as results and ``ctx.steps`` show it: what the message list holds of it now (spec R4, R5.3).
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, TripWireChunk
+from msgspec import UNSET
+
+from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, ObjectResult, TripWireChunk
 from interlock.core.errors import StorageError
 from interlock.core.loop import drive
 from interlock.core.messages import Content, Message, StepStartPart, TextPart
@@ -39,6 +41,8 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
     _warn_of_silence(run)
     run.outcome = outcome
     interrupted = await run.tell_end(outcome)
+    if outcome.kind == "finished" and run.object is not UNSET:
+        await run.delivery.send_last(ObjectResult(run.object))
     await run.delivery.send_last(_last_chunk(run, outcome))
     run.close()
     if outcome.error is not None:
@@ -71,7 +75,10 @@ def _decide(run: Run, error: BaseException | None) -> RunOutcome:
         if run.blocked is None:
             run.transcript.flush_early()
         kind = "finished" if run.blocked is None else "tripwire"
-        return RunOutcome(kind=kind, result=run.result())
+        result = run.result()
+        if run.blocked is None and run.object is not UNSET:
+            result.object = run.object
+        return RunOutcome(kind=kind, result=result)
     run.delivery.drop_held()
     attempt = run.attempt
     if attempt is not None and not attempt.accepted:

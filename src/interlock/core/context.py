@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from interlock.core.chunks import Chunk, DataChunk, StepRecord
+from interlock.core.chunks import Chunk, DataChunk, PartialObject, StepRecord, Usage
 from interlock.core.errors import TripWire, UsageError
 from interlock.core.messages import Message, SystemMessage
 from interlock.core.processor import BaseProcessor, ProcessorViolation
@@ -74,6 +74,23 @@ class HookContext:
             self._run.signal()
         raise self._latch.trip
 
+    @property
+    def may_retry(self) -> bool:
+        """Whether ``abort(retry=True)`` would be granted here: retries are left, and no tool forbids one (R7.1)."""
+        return self._run.may_retry(self._processor.id)
+
+    def set_object(self, value: Any) -> None:
+        """Say what ``result.object`` is, should the run end normally; an ``object-result`` chunk tells it.
+
+        Args:
+            value: the answer's object. A retry forgets it.
+        """
+        self._run.object = value
+
+    def count_usage(self, usage: Usage) -> None:
+        """Add the tokens of a call that the processor made itself: a run's usage is of every call (R5.3)."""
+        self._run.usage = self._run.usage + usage
+
     def violation(self, message: str, detail: Any = None) -> None:
         """Record that something was objected to without stopping the run (spec R2.6).
 
@@ -136,6 +153,11 @@ class HookContext:
     def step_number(self) -> int:
         """The step under way, from 0."""
         return max(self._run.step_number, 0)
+
+    @property
+    def attempt(self) -> object:
+        """The attempt at a step that is under way: an object that no other attempt of the run has."""
+        return self._run.attempt
 
     @property
     def steps(self) -> list[StepRecord]:
@@ -225,6 +247,15 @@ class HookWriter:
         """Send a custom chunk; see :class:`interlock.Writer`."""
         made = data_chunk(chunk)
         self._run.post_data(made, self._index, message_id)
+        return Sending(self._run.flush_data)
+
+    def object(self, value: Any) -> Sending:
+        """Send what is known so far of the answer's object, as an ``object`` chunk; held as the text is.
+
+        Args:
+            value: plain JSON values.
+        """
+        self._run.post_object(PartialObject(value))
         return Sending(self._run.flush_data)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
@@ -166,8 +167,12 @@ def _file_part(part: Mapping[str, Any], options: Any) -> FilePart:
     data = part.get("data", part.get("image", part.get("url")))
     if is_mapping(data) and isinstance(data.get("url"), str):
         data = data["url"]
+    if isinstance(data, bytes | bytearray):
+        data = b64encode(data).decode()
     if not isinstance(data, str) or not data:
-        raise UsageError(f"a {part.get('type')} part needs data: base64 text, a data URL or a URL")
+        raise UsageError(
+            f"a {part.get('type')} part needs data: bytes, base64 text, a data URL, a URL or a provider's file id"
+        )
     media_type = (
         part.get("mediaType") or part.get("mimeType") or ("image/*" if part.get("type") == "image" else None)
     )

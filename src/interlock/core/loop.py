@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from msgspec import UNSET
+
 from interlock.core import stages
 from interlock.core.attempt import Attempt
 from interlock.core.call import CallFailed, read_response
@@ -194,8 +196,7 @@ def trip_over(run: Run, phase: Phase, trip: TripWire) -> Phase | None:
         not trip.retry
         or attempt is None
         or phase not in (take_step, finish)
-        or run.retry_count >= run.retry_cap
-        or attempt.unrepeatable_ran
+        or not run.may_retry(trip.processor_id)
     ):
         return block(run, trip)
     run.latch.trip = None
@@ -228,6 +229,7 @@ async def take_again(run: Run) -> Phase | None:
 async def withdraw(run: Run, attempt: Attempt, feedback: str | None = None) -> None:
     """Take an attempt back: out of the messages, out of what is held, and, where it was seen, from the client."""
     run.retry_count += 1
+    run.object = UNSET
     attempt.accepted = False
     attempt.finish_reason = "retry"
     ends = run.transcript.open_chunks()

@@ -103,6 +103,7 @@ class ModelRequest(FrozenRecord, kw_only=True, frozen=True):
         settings: temperature, max_output_tokens, top_p, stop_sequences, seed, max_retries, ...
         provider_options: provider name to options only it understands.
         structured_output: a JSON schema the answer must follow, or None.
+        wants_raw: somebody will look at the raw response (``ResponseMetadata.raw``); else it need not be kept.
     """
 
     prompt: Prompt
@@ -111,6 +112,7 @@ class ModelRequest(FrozenRecord, kw_only=True, frozen=True):
     settings: dict[str, Any] = {}
     provider_options: dict[str, Any] = {}
     structured_output: Any = None
+    wants_raw: bool = False
 
 
 @runtime_checkable
@@ -119,6 +121,8 @@ class LanguageModel(Protocol):
 
     ``stream`` yields, in order: optionally a :class:`StepStart` with warnings and the request body, optionally
     :class:`ResponseMetadata`, then text, reasoning, tool, source and file chunks, and last one :class:`Finish`.
+    A model that makes its provider keep to ``request.structured_output`` says so with an attribute
+    ``native_structured_output = True``; any other is told the schema in words.
     It raises :class:`ModelError` when the provider fails; its own retries (transport faults before the first
     chunk, at most ``settings["max_retries"]``) are behind it by then.
     """
@@ -136,6 +140,11 @@ class LanguageModel(Protocol):
     def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
         """Call the model."""
         ...
+
+
+def has_native_structured_output(model: LanguageModel) -> bool:
+    """Whether the model makes its provider keep to a JSON schema."""
+    return bool(getattr(model, "native_structured_output", False))
 
 
 ModelResolver: TypeAlias = Callable[[Any], LanguageModel]

@@ -64,6 +64,7 @@ class BaseProcessor:
         process_tool_errors: whether process_tool_result gets failed calls too.
         observes: its process_output_step only looks: text need not wait for it (release policy ``auto``).
         is_framework: one of the library's own (memory): it judges nothing, so input need not have passed it.
+        own_retries: how many retries it may be granted in a call that sets no ``max_processor_retries``.
         on_error: ``"closed"``: an exception in a hook ends the run. ``"open"``: it becomes a violation and the
             hook's return counts as unchanged.
     """
@@ -76,6 +77,7 @@ class BaseProcessor:
     process_tool_errors: bool = False
     observes: bool = False
     is_framework: ClassVar[bool] = False
+    own_retries: int = 0
     on_error: Literal["closed", "open"] = "closed"
 
     lanes: ClassVar[tuple[Lane, ...]] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from interlock.core.chunks import File, Source, StepRecord, ToolCall, ToolResult, TripWireInfo, Usage
 from interlock.core.errors import TripWireError
@@ -10,9 +10,16 @@ from interlock.core.messages import Message
 from interlock.core.processor import ProcessorViolation
 from interlock.core.record import FrozenRecord, Record
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault
 
-class RunResult(Record, kw_only=True):
-    """The result of a run, of ``generate`` and ``stream`` alike.
+    Answer = TypeVarWithDefault("Answer", default=Any)
+else:
+    Answer = TypeVar("Answer")
+
+
+class RunResult(Record, Generic[Answer], kw_only=True):
+    """The result of a run, of ``generate`` and ``stream`` alike; of the type of its object, where one was asked for.
 
     Attributes:
         text: the text of all accepted steps, joined; never what was blocked.
@@ -24,7 +31,7 @@ class RunResult(Record, kw_only=True):
         tripwire: why a processor blocked the run, or None.
         violations: everything processors objected to, blocked or not, in order.
         released_text: what had left for the client, also under ``live`` before a block.
-        object: the structured output; not filled in this version, which hands the schema to the model only.
+        object: what the answer's text says, validated: of the type given as ``structured_output``, else None.
     """
 
     text: str
@@ -41,10 +48,10 @@ class RunResult(Record, kw_only=True):
     tripwire: TripWireInfo | None = None
     violations: list[ProcessorViolation] = []
     released_text: str = ""
-    object: Any = None
+    object: Answer | None = None
     run_id: str = ""
 
-    def raise_for_tripwire(self) -> RunResult:
+    def raise_for_tripwire(self) -> Self:
         """Raise if a processor blocked the run.
 
         Returns:

@@ -8,12 +8,15 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from msgspec import UNSET
+
 from interlock.core.attempt import Attempt
 from interlock.core.chain import Chain
 from interlock.core.chunks import (
     Chunk,
     DataChunk,
     File,
+    PartialObject,
     StepFinish,
     StepRecord,
     ToolCall,
@@ -73,13 +76,22 @@ class Recorder(Protocol):
 ToolExecutor: TypeAlias = "Callable[[Sequence[ToolJob], Run], AsyncGenerator[ToolEvent, None]]"
 
 
+def _as_given(given: Any, where: str) -> Any:
+    return given
+
+
 class Edges(FrozenRecord, frozen=True, kw_only=True):
-    """What the core does not have itself: a clock, ids, tools' concurrency, the finding of models, storage."""
+    """What the core does not have itself: a clock, ids, tools' concurrency, the finding of models, storage.
+
+    ``resolve_schema`` makes of what a user gives as ``structured_output`` what the runtime's processor takes, or
+    raises UsageError; the core only carries it.
+    """
 
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     run_tools: ToolExecutor
     resolve_model: ModelResolver
+    resolve_schema: Callable[[Any, str], Any] = _as_given
     recorder: Recorder | None = None
 
 
@@ -137,9 +149,10 @@ class Run:
         self.error_retries = 0
         self.usage = Usage()
         self.blocked: TripWire | None = None
+        self.object: Any = UNSET
         self.violations: list[ProcessorViolation] = []
         self._untold: list[tuple[BaseProcessor, ProcessorViolation]] = []
-        self._outbox: list[tuple[DataChunk, int]] = []
+        self._outbox: list[tuple[DataChunk | PartialObject, int]] = []
         self._states: dict[str, dict[str, Any]] = {}
         self.stream_parts: dict[int, list[Chunk]] = {}
         self.contexts = [
@@ -244,6 +257,12 @@ class Run:
             if message_id is not None:
                 chunk = chunk.replace(message_id=message_id)
             self._outbox.append((chunk, start))
+            self.alert = True
+
+    def post_object(self, chunk: PartialObject) -> None:
+        """Take a partial object from a writer: it is made of what has passed the stream's hooks."""
+        if self.latch.trip is None and self.outcome is None:
+            self._outbox.append((chunk, len(self.chain.hooks)))
             self.alert = True
 
     async def flush_data(self) -> None:
@@ -364,6 +383,17 @@ class Run:
         if given is not None:
             return given
         return DEFAULT_ERROR_RETRIES if self.pipeline.has_error_processors else 0
+
+    def may_retry(self, processor_id: str) -> bool:
+        """Whether this processor's request to take the step again would be granted now (spec R7.1)."""
+        attempt = self.attempt
+        if attempt is None or attempt.unrepeatable_ran:
+            return False
+        cap = self.retry_cap
+        if self.options.max_processor_retries is None:
+            members = (member.processor for member in self.pipeline.members)
+            cap = max([cap, *(each.own_retries for each in members if each.id == processor_id)])
+        return self.retry_count < cap
 
     def own_calls(self, attempt: Attempt) -> list[ToolInvocationPart]:
         """The step's calls of tools that run here, as the message list now has them."""

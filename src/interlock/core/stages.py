@@ -85,7 +85,7 @@ def _change_step(run: Run, attempt: Attempt, call: HookCall, change: StepChange,
         check_list(run, call, change.message_list)  # type: ignore[arg-type]
     where = f"processor {call.processor.id!r}: {call.hook}"
     fields: dict[str, Any] = {}
-    for name in ("provider_options", "model_settings", "structured_output"):
+    for name in ("provider_options", "model_settings"):
         if (value := getattr(change, name)) is not UNSET:
             fields[name] = value
     for name in ("provider_options", "model_settings"):
@@ -93,6 +93,11 @@ def _change_step(run: Run, attempt: Attempt, call: HookCall, change: StepChange,
             raise UsageError(f"{where}: StepChange.{name} must be a dict, not {type(fields[name]).__name__}")
     if change.model is not UNSET:
         fields["model"] = run.edges.resolve_model(change.model)
+    if change.structured_output is not UNSET:
+        given = change.structured_output  # the runtime's own processor says what the model gets
+        fields["structured_output"] = (
+            given if call.processor.is_framework else run.edges.resolve_schema(given, where)
+        )
     if change.tools is not UNSET:
         fields["tools"] = tool_set(change.tools, where=where)
     if change.tool_choice is not UNSET:

@@ -68,6 +68,8 @@ class LocalModel:
         server: the server; it need not run yet, and is started again should it have died.
     """
 
+    native_structured_output = True
+
     def __init__(self, server: LocalServer) -> None:
         self._server = server
         self._remote: tuple[str, OpenAICompatible] | None = None

@@ -1,7 +1,8 @@
 """A model request as the JSON body of OpenAI's chat completions.
 
-What the protocol cannot say is left out and named in the warnings: reasoning of earlier answers, files a
-model made, calls a provider ran itself, unknown settings.
+What the protocol cannot say is left out and named in the warnings: reasoning of earlier answers (but for what
+a provider wants back, such as OpenRouter's ``reasoning_details``), files a model made, calls a provider ran
+itself, unknown settings.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from interlock.core.model import (
     PromptFile,
     PromptMessage,
     PromptPart,
+    PromptReasoning,
     PromptText,
     PromptToolCall,
     PromptToolResult,
@@ -38,6 +40,11 @@ SETTINGS = {
 }
 """Our settings and their names on the wire."""
 
+DETAILS = "reasoningDetails"
+EXTRA = "extraContent"
+"""Where provider metadata keeps what has to go back as it came: OpenRouter's signed reasoning, and Google's
+signatures of calls."""
+
 DIALECTS: dict[str, dict[str, str | None]] = {
     # its newer models refuse max_tokens, the older ones take both
     "openai": {"max_tokens": "max_completion_tokens"},
@@ -46,7 +53,18 @@ DIALECTS: dict[str, dict[str, str | None]] = {
 }
 """Providers that name a field otherwise, or (None) refuse it."""
 
-CLIENT_SETTINGS = {"max_retries"}
+CLIENT_SETTINGS = {"max_retries", "timeout"}
+"""Settings that are the client's own, not sent."""
+
+OTHER_NAMES = {
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "stop": "stop_sequences",
+}
+FILE_ID = re.compile(r"file-[\w-]+")
+"""The ids OpenAI gives to uploaded files; base64 has no dash."""
+IMAGE_BEGINNINGS = {"iVBORw0KGgo": "png", "/9j/": "jpeg", "R0lGOD": "gif", "UklGR": "webp"}
+"""How images begin in base64, for those whose exact type nobody told."""
 AUDIO_FORMATS = {
     "audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3",
 }  # fmt: skip
@@ -98,8 +116,17 @@ def _settings(settings: Mapping[str, Any], warnings: list[Json]) -> Json:
         if name in SETTINGS:
             sent[SETTINGS[name]] = value
         else:
-            warnings.append({"type": "unsupported-setting", "setting": name})
+            warnings.append({"type": "unsupported-setting", "setting": name, "details": _not_sent(name)})
     return sent
+
+
+def _not_sent(name: str) -> str:
+    plain = re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
+    meant = plain if plain in {*SETTINGS, *CLIENT_SETTINGS} else OTHER_NAMES.get(plain)
+    if meant:
+        return f"not sent: write {meant}"
+    known = ", ".join([*SETTINGS, *sorted(CLIENT_SETTINGS)])
+    return f"not sent: the settings are {known}; what only one provider knows goes into provider_options"
 
 
 def _tool(spec: ToolSpec) -> Json:
@@ -161,7 +188,7 @@ def build_messages(prompt: Prompt, provider: str, warnings: list[Json]) -> list[
         elif message.role == "tool":
             built.extend(_tool_results(message.content))
         elif message.role == "assistant":
-            built.extend(_assistant(message.content, warnings))
+            built.extend(_assistant(message.content, provider, warnings))
         else:
             built.append({"role": message.role, "content": _content(message, provider, warnings)})
     return built
@@ -181,23 +208,31 @@ def _result_text(part: PromptToolResult) -> str:
     return part.value
 
 
-def _assistant(parts: tuple[PromptPart, ...], warnings: list[Json]) -> list[Json]:
-    text = "".join(part.text for part in parts if isinstance(part, PromptText))
-    calls = [_call(part) for part in parts if isinstance(part, PromptToolCall) and not part.provider_executed]
+def _assistant(parts: tuple[PromptPart, ...], provider: str, warnings: list[Json]) -> list[Json]:
+    text, calls, details = "", list[Json](), list[Any]()
     for part in parts:
-        own_call = isinstance(part, PromptToolCall) and not part.provider_executed
-        if not own_call and not isinstance(part, PromptText):
+        if isinstance(part, PromptText):
+            text += part.text
+        elif isinstance(part, PromptToolCall) and not part.provider_executed:
+            calls.append(_call(part, provider))
+        elif isinstance(part, PromptReasoning) and _own(part.provider_options, provider).get(DETAILS):
+            details += _own(part.provider_options, provider)[DETAILS]
+        else:
             _leave_out(part, "assistant", warnings)
     if not text and not calls:
         return []
     message: Json = {"role": "assistant", "content": text or None}
+    if details:
+        message["reasoning_details"] = details
     return [{**message, "tool_calls": calls} if calls else message]
 
 
-def _call(part: PromptToolCall) -> Json:
+def _call(part: PromptToolCall, provider: str) -> Json:
     arguments = encode({} if part.input is None else part.input).decode()
     function = {"name": part.tool_name, "arguments": arguments}
-    return {"id": part.tool_call_id, "type": "function", "function": function}
+    call: Json = {"id": part.tool_call_id, "type": "function", "function": function}
+    extra = _own(part.provider_options, provider).get(EXTRA)
+    return {**call, "extra_content": extra} if extra else call
 
 
 def _leave_out(part: PromptPart, role: str, warnings: list[Json]) -> None:
@@ -212,7 +247,7 @@ def _content(message: PromptMessage, provider: str, warnings: list[Json]) -> str
         if isinstance(part, PromptText):
             parts.append({"type": "text", "text": part.text, **_own(part.provider_options, provider)})
         elif isinstance(part, PromptFile):
-            parts.append({**_file(part), **_own(part.provider_options, provider)})
+            parts.append(_with_options(_file(part), _own(part.provider_options, provider)))
         elif not isinstance(part, str):
             _leave_out(part, message.role, warnings)
     # a string is what the simpler servers understand
@@ -221,9 +256,18 @@ def _content(message: PromptMessage, provider: str, warnings: list[Json]) -> str
     return parts
 
 
+def _with_options(made: Json, options: Json) -> Json:
+    if "image_url" in made and "detail" in options:  # the one option whose place is further in
+        detail = options.pop("detail")
+        made["image_url"]["detail"] = detail
+    return {**made, **options}
+
+
 def _file(part: PromptFile) -> Json:
+    if FILE_ID.fullmatch(part.data):
+        return {"type": "file", "file": {"file_id": part.data}}
     is_url = re.match(r"https?://|data:", part.data, re.IGNORECASE) is not None
-    url = part.data if is_url else f"data:{part.media_type};base64,{part.data}"
+    url = part.data if is_url else f"data:{_media_type(part)};base64,{part.data}"
     if part.media_type.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     if part.media_type in AUDIO_FORMATS and not url.startswith("http"):
@@ -231,6 +275,13 @@ def _file(part: PromptFile) -> Json:
         return {"type": "input_audio", "input_audio": audio}
     named = {"filename": part.filename or "file", "file_data": url}
     return {"type": "file", "file": named}
+
+
+def _media_type(part: PromptFile) -> str:
+    if part.media_type != "image/*":
+        return part.media_type
+    known = (kind for beginning, kind in IMAGE_BEGINNINGS.items() if part.data.startswith(beginning))
+    return f"image/{next(known, 'png')}"
 
 
 def encode(value: Any) -> bytes:

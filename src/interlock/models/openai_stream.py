@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
@@ -18,6 +18,7 @@ from interlock.core.chunks import (
     ReasoningEnd,
     ReasoningStart,
     ResponseMetadata,
+    Source,
     StepStart,
     TextDelta,
     TextEnd,
@@ -29,7 +30,9 @@ from interlock.core.chunks import (
     Usage,
 )
 from interlock.core.errors import ModelError
+from interlock.core.shapes import is_dict
 from interlock.models.openai_errors import excerpt, stream_error
+from interlock.models.openai_messages import DETAILS, EXTRA
 
 Json: TypeAlias = dict[str, Any]
 
@@ -53,6 +56,7 @@ class _ToolDelta(Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: Any = None
 
 
 class _Delta(Struct):
@@ -60,14 +64,9 @@ class _Delta(Struct):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: Any = None
+    reasoning_details: list[Json] | None = None
     tool_calls: list[_ToolDelta] | None = None
-
-
-class _Choice(Struct):
-    index: int = 0
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-    logprobs: Json | None = None
+    annotations: list[Json] | None = None
 
 
 class _Details(Struct):
@@ -81,6 +80,15 @@ class _Usage(Struct):
     total_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
     completion_tokens_details: _Details | None = None
+    prompt_cache_hit_tokens: int | None = None  # DeepSeek's name
+
+
+class _Choice(Struct):
+    index: int = 0
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: Json | None = None
+    usage: _Usage | None = None  # Moonshot's place for it
 
 
 class _Event(Struct):
@@ -97,12 +105,13 @@ class _Event(Struct):
 class _Call:
     """A tool call whose arguments are arriving."""
 
-    __slots__ = ("arguments", "id", "name")
+    __slots__ = ("arguments", "extra", "id", "name")
 
     def __init__(self) -> None:
         self.id = ""
         self.name = ""
         self.arguments = ""
+        self.extra: Any = None
 
 
 class AnswerReader:
@@ -139,6 +148,9 @@ class AnswerReader:
         self._called = False
         self._usage = Usage()
         self._logprobs: list[Any] = []
+        self._details: list[Json] = []
+        self._cited: list[str] = []
+        self._refused = False
 
     def read(self, data: str, *, is_error: bool = False) -> Iterator[Chunk]:
         """The chunks of one event.
@@ -193,22 +205,38 @@ class AnswerReader:
         if choice.delta is not None:
             yield from self._read_delta(choice.delta)
         if choice.logprobs:
-            self._logprobs.extend(choice.logprobs.get("content") or ())
+            self._logprobs.extend(choice.logprobs.get("content") or choice.logprobs.get("refusal") or ())
+        if choice.usage is not None:
+            self._usage = _usage(choice.usage)
         if choice.finish_reason:
             self.finish_reason = choice.finish_reason
             yield from self._complete()
 
     def _read_delta(self, delta: _Delta) -> Iterator[Chunk]:
         text, reasoning = _texts(delta)
-        if reasoning:
+        if reasoning or delta.reasoning_details:
             yield from self._enter("reasoning")
+            _join_details(self._details, delta.reasoning_details or ())
+        if reasoning:
             yield ReasoningDelta(text=reasoning, id=self._block_id())
+        if delta.refusal:
+            self._refused = True
         if text:
             yield from self._enter("text")
             yield TextDelta(text=text, id=self._block_id())
+        for annotation in delta.annotations or ():
+            yield from self._cite(annotation)
         for piece in delta.tool_calls or ():
             yield from self._leave()
             yield from self._read_call(piece)
+
+    def _cite(self, annotation: Json) -> Iterator[Chunk]:
+        cited = annotation.get("url_citation")
+        fields: Json = cited if is_dict(cited) else {}
+        url = fields.get("url")
+        if isinstance(url, str) and url not in self._cited:
+            self._cited.append(url)
+            yield Source(id=f"source-{len(self._cited)}", url=url, title=fields.get("title"))
 
     # ---------------------------------------------------------------------------------------- text, reasoning
 
@@ -225,7 +253,12 @@ class AnswerReader:
     def _leave(self) -> Iterator[Chunk]:
         if self._block is None:
             return
-        yield TextEnd(id=self._block_id()) if self._block == "text" else ReasoningEnd(id=self._block_id())
+        if self._block == "text":
+            yield TextEnd(id=self._block_id())
+        else:
+            details, self._details = self._details, []
+            metadata = {self._provider: {DETAILS: details}} if details else None
+            yield ReasoningEnd(id=self._block_id(), provider_metadata=metadata)
         self._block = None
         self._blocks += 1
 
@@ -235,6 +268,7 @@ class AnswerReader:
         function = piece.function or _Function()
         call = self._call_of(piece, function)
         call.id = call.id or piece.id or ""
+        call.extra = piece.extra_content or call.extra
         if not call.name and function.name:
             call.name = function.name
             call.id = call.id or f"call_{uuid4().hex}"
@@ -267,7 +301,13 @@ class AnswerReader:
             self._called = True
             yield ToolInputEnd(tool_call_id=call.id)
             args, invalid = self._parsed(call.arguments)
-            yield ToolCall(tool_call_id=call.id, tool_name=call.name, args=args, invalid=invalid)
+            yield ToolCall(
+                tool_call_id=call.id,
+                tool_name=call.name,
+                args=args,
+                invalid=invalid,
+                provider_metadata={self._provider: {EXTRA: call.extra}} if call.extra else None,
+            )
 
     def _parsed(self, arguments: str) -> tuple[Any, str | None]:
         if not arguments.strip():
@@ -284,11 +324,31 @@ class AnswerReader:
         if self.finish_reason is None:
             return "unknown"
         reason = FINISH_REASONS.get(self.finish_reason, "other")
+        if self._refused and reason == "stop":
+            return "content-filter"  # OpenAI itself says stop
         # a call forced by tool_choice ends with "stop" at OpenAI, any call at some gateways
         return "tool-calls" if self._called and reason == "stop" else reason
 
     def _provider_metadata(self) -> Metadata | None:
-        return {self._provider: {"logprobs": self._logprobs}} if self._logprobs else None
+        kept: Json = {"logprobs": self._logprobs} if self._logprobs else {}
+        if self._refused:
+            kept["refused"] = True
+        return {self._provider: kept} if kept else None
+
+
+def _join_details(joined: list[Json], pieces: Iterable[Json]) -> None:
+    """OpenRouter's reasoning details arrive in pieces; those of one kind and index belong together."""
+    for piece in pieces:
+        last = joined[-1] if joined else {}
+        if (piece.get("type"), piece.get("index")) != (last.get("type"), last.get("index")):
+            joined.append(dict(piece))
+            continue
+        for name, value in piece.items():
+            longer = name in ("text", "summary", "data") and isinstance(last.get(name), str)
+            if longer and isinstance(value, str):
+                last[name] += value
+            elif value is not None:
+                last[name] = value
 
 
 _decoder = msgspec.json.Decoder(_Event)
@@ -311,8 +371,11 @@ def _decode(data: str, is_error: bool) -> _Event:
 
 
 def _texts(delta: _Delta) -> tuple[str, str]:
-    """Text and reasoning of a delta. Providers that send both names of the reasoning send it twice."""
+    """Text and reasoning of a delta. Providers that send several names of the reasoning send it twice."""
     reasoning = delta.reasoning_content or (delta.reasoning if isinstance(delta.reasoning, str) else "")
+    if not reasoning and delta.reasoning_details:
+        told = (detail.get("text") or detail.get("summary") for detail in delta.reasoning_details)
+        reasoning = "".join(text for text in told if isinstance(text, str))
     content = delta.content or delta.refusal or ""
     if isinstance(content, str):
         return content, reasoning
@@ -343,6 +406,8 @@ def _usage(given: _Usage) -> Usage:
         input_tokens=tokens_in,
         output_tokens=tokens_out,
         total_tokens=given.total_tokens or tokens_in + tokens_out,
-        cached_input_tokens=(given.prompt_tokens_details or _Details()).cached_tokens or 0,
+        cached_input_tokens=(given.prompt_tokens_details or _Details()).cached_tokens
+        or given.prompt_cache_hit_tokens
+        or 0,
         reasoning_tokens=(given.completion_tokens_details or _Details()).reasoning_tokens or 0,
     )

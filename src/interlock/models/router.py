@@ -1,13 +1,18 @@
-"""From what a user may give as a model to a model: an object, ``provider/model``, or an address."""
+"""From what a user may give as a model to a model: an object, ``provider/model``, an address, or several of these."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from interlock.core.errors import UsageError
 from interlock.core.model import LanguageModel
+from interlock.core.shapes import is_sequence
+from interlock.models.fallback import FallbackModel
 
 
 class Endpoint(NamedTuple):
@@ -27,18 +32,47 @@ ENDPOINTS = {
     "together": Endpoint("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     "xai": Endpoint("https://api.x.ai/v1", "XAI_API_KEY"),
     "fireworks": Endpoint("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "cerebras": Endpoint("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "lmstudio": Endpoint("http://localhost:1234/v1", None),
+    "vllm": Endpoint("http://localhost:8000/v1", None),
 }
-"""The providers known by name; any other OpenAI-compatible one is given as ``{"id": ..., "url": ...}``."""
+"""The OpenAI-compatible providers known by name; any other one is given as ``{"id": ..., "url": ...}``.
+
+Another address, of a proxy say, may stand in ``OPENAI_BASE_URL``, ``OLLAMA_BASE_URL`` and so on.
+"""
+
+THROUGH_PYDANTIC_AI = (
+    "anthropic", "google", "gemini", "google-cloud", "google-vertex", "bedrock", "cohere", "huggingface",
+    "openai-responses", "azure", "alibaba", "github", "heroku", "moonshotai", "nebius", "ovhcloud", "sambanova",
+    "vercel", "zai",
+)  # fmt: skip
+"""Providers with a protocol or a way to sign in of their own: they need the extra ``providers``."""
+
+INSTALL = "pip install 'interlock[providers]'"
 
 KEYS = ("id", "url", "api_key", "headers")
+
+
+class ForeignModel(Protocol):
+    """A pydantic-ai ``Model``, as far as a type checker has to know it."""
+
+    @property
+    def request_stream(self) -> Any:
+        """How pydantic-ai calls it."""
+        ...
+
+
+ModelChoice: TypeAlias = LanguageModel | ForeignModel | str | Mapping[str, Any] | Sequence[Any]
+"""What may be given as a model; see :func:`resolve_model`."""
 
 
 def resolve_model(given: Any) -> LanguageModel:
     """The model a user means.
 
     Args:
-        given: a model; a string such as ``local/smollm2`` or ``openai/gpt-5-mini``; or a mapping with ``id``
-            (``provider/model``, or just the model), ``url`` and optionally ``api_key`` and ``headers``.
+        given: a model; a pydantic-ai ``Model``; a string such as ``local/smollm2``, ``openai/gpt-5-mini`` or
+            ``openrouter/vendor/model``; a mapping with ``id`` (``provider/model``, or just the model), ``url`` and
+            optionally ``api_key`` and ``headers``; or a list of these, each the fallback of those before it.
 
     Returns:
         The model. Nothing is called or started yet.
@@ -52,9 +86,14 @@ def resolve_model(given: Any) -> LanguageModel:
         return _by_address(cast("Mapping[Any, Any]", given))
     if hasattr(given, "stream") and hasattr(given, "model_id"):
         return given
+    if is_sequence(given):
+        models = [resolve_model(each) for each in given]
+        return models[0] if len(models) == 1 else FallbackModel(models)
+    if _is_pydantic_ai_model(given):
+        return _adapter().PydanticAIModel(given)
     raise UsageError(
         f"model {given!r} is no model: give an object with stream and model_id, a string 'provider/model', "
-        "or a mapping with id and url"
+        "a mapping with id and url, a pydantic-ai Model, or a list of these"
     )
 
 
@@ -68,14 +107,32 @@ def _by_name(given: str) -> LanguageModel:
         from interlock.models.local import local_model
 
         return local_model(model_id)
+    if provider in THROUGH_PYDANTIC_AI:
+        if find_spec("pydantic_ai") is None:
+            raise UsageError(f"model {given!r}: pydantic-ai is not installed; run: {INSTALL}")
+        return _adapter().pydantic_ai_model(given)
     if provider not in ENDPOINTS:
-        known = ", ".join(["local", *ENDPOINTS])
+        known = ", ".join(["local", *ENDPOINTS, *THROUGH_PYDANTIC_AI])
         raise UsageError(
             f"model {given!r}: no provider {provider!r}; known are {known}. "
             'Another OpenAI-compatible one: {"id": "provider/model", "url": "https://...", "api_key": "..."}'
         )
     base_url, variable = ENDPOINTS[provider]
+    base_url = os.environ.get(f"{provider.upper()}_BASE_URL", "").strip() or base_url
     return _endpoint_model(model_id, base_url, provider=provider, api_key=_key(given, variable))
+
+
+def _is_pydantic_ai_model(given: Any) -> bool:
+    # who has one has imported it; nobody else should wait for it
+    models = sys.modules.get("pydantic_ai.models")
+    return models is not None and isinstance(given, models.Model)
+
+
+def _adapter() -> Any:
+    try:
+        return import_module("interlock.models.pydantic_ai")
+    except ImportError as problem:
+        raise UsageError(f"pydantic-ai cannot be imported ({problem}); run: {INSTALL}") from None
 
 
 def _key(given: str, variable: str | None) -> str | None:

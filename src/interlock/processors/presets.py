@@ -76,7 +76,7 @@ class PhoneRule(PresetRule, frozen=True, kw_only=True):
 
 @cache
 def _built(name: str, patterns: tuple[str, ...], accept: Callable[[str], bool] | None) -> tuple[Rule, ...]:
-    return tuple(Rule(pattern=ExactPattern(name, source), accept=accept) for source in patterns)
+    return tuple(Rule(pattern=ExactPattern(name, source, linear=True), accept=accept) for source in patterns)
 
 
 def preset_rules(name: str, *, region: str = "US") -> list[Rule]:
@@ -281,9 +281,12 @@ def _phone_rules(name: str, patterns: tuple[str, ...], region: str) -> tuple[Rul
         return not text.isdigit() and is_valid(text)
 
     american = phonenumbers.country_code_for_region(region) == 1
-    national = ExactPattern(name, _NATIONAL_NANP if american else _NATIONAL)
+    national = ExactPattern(name, _NATIONAL_NANP if american else _NATIONAL, linear=True)
     return (
-        *(Rule(pattern=ExactPattern(name, source), accept=is_international) for source in patterns),
+        *(
+            Rule(pattern=ExactPattern(name, source, linear=True), accept=is_international)
+            for source in patterns
+        ),
         Rule(pattern=national, accept=is_valid if american else is_national),
     )
 

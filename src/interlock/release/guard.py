@@ -32,6 +32,20 @@ from interlock.release.track import Track, through
 Redaction: TypeAlias = Literal["placeholder", "mask", "hash", "remove"]
 
 
+_STATE = "interlock.span-guard"
+
+
+class _Step:
+    """What a guard holds of one attempt at a step; what a rejected one held is gone with it."""
+
+    __slots__ = ("attempt", "line", "streaming")
+
+    def __init__(self, line: Line, attempt: object) -> None:
+        self.line = line
+        self.attempt = attempt
+        self.streaming = True
+
+
 class SpanGuard(ChannelGuard):
     """Base of guards that find spans of text. A subclass gives ``new_scanner``.
 
@@ -139,30 +153,29 @@ class SpanGuard(ChannelGuard):
 
     # --------------------------------------------------------------------------------------------------------- output
 
-    def process_output_stream(self, chunk: Chunk, ctx: HookContext) -> list[Chunk] | Chunk:
+    def process_output_stream(self, chunk: Chunk, ctx: HookContext) -> list[Chunk] | Chunk | None:
         """Each chunk in its order, as soon as the text in front of it is decided."""
-        line = self._line(ctx)
+        kept = ctx.state.get(_STATE)
+        if kept is None or kept.attempt is not ctx.attempt:
+            kept = ctx.state[_STATE] = _Step(self._new_line(ctx), ctx.attempt)
+        if type(chunk) is TextDelta or type(chunk) is ReasoningDelta:
+            out = kept.line.push_delta(chunk)
+            return out[0] if len(out) == 1 else out or None
+        return self._other_chunk(chunk, kept, ctx)
+
+    def _other_chunk(self, chunk: Chunk, kept: _Step, ctx: HookContext) -> list[Chunk] | Chunk:
         match chunk:
             case StepFinish() if chunk.finish_reason != "retry":
-                return [*line.finish(), chunk]
+                return [*kept.line.finish(), chunk]
             case StepStart() | StepFinish():
                 return chunk
             case Finish():
-                ctx.state["streaming"] = False
-                return [*line.finish(), chunk]
-            case TextDelta() | ReasoningDelta():
-                return line.push(chunk)
+                kept.streaming = False
+                return [*kept.line.finish(), chunk]
             case _:
-                texts = texts_in_chunk(chunk, self.channels, streaming=ctx.state["streaming"])
+                texts = texts_in_chunk(chunk, self.channels, streaming=kept.streaming)
                 whole = [chunk] if texts is None else visit(texts, self._guarded(ctx))
-                return [piece for each in whole for piece in line.push(each)]
-
-    def _line(self, ctx: HookContext) -> Line:
-        """The line of this attempt at this step; what a rejected one held is gone with it."""
-        attempt = (ctx.step_number, ctx.retry_count)
-        if ctx.state.get("attempt") != attempt:
-            ctx.state.update(attempt=attempt, line=self._new_line(ctx), streaming=True)
-        return ctx.state["line"]
+                return [piece for each in whole for piece in kept.line.push(each)]
 
     def _new_line(self, ctx: HookContext) -> Line:
         return Line(lambda channel: self._track(channel, ctx) if channel in self.channels else None)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 
 from interlock.core.errors import InterlockError
 from interlock.core.record import FrozenRecord
+from interlock.release.glance import Glance
 from interlock.release.pattern import ExactPattern
 
 EAGER = 512
@@ -89,13 +90,15 @@ class RuleScanner:
     Attributes:
         safe: everything in front of this place is decided.
         spans: what it found, in order.
+        busy: where its last candidate ends.
     """
 
-    __slots__ = ("_next", "_rule", "safe", "spans")
+    __slots__ = ("_next", "_rule", "busy", "safe", "spans")
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
         self._next = 0
+        self.busy = 0
         self.safe = 0
         self.spans: list[Span] = []
 
@@ -128,11 +131,17 @@ class RuleScanner:
                 return
             if end > start and (self._rule.accept is None or self._rule.accept(text[start:end])):
                 self.spans.append(Span(rule=self._rule.name, start=start, end=end))
-            self._next = end if end > start else end + 1
+            self._next = self.busy = end if end > start else end + 1
+
+    def catch_up(self, place: int) -> None:
+        """Everything in front of a place was decided elsewhere; nothing was found there."""
+        self._next = max(self._next, place)
+        self.safe = max(self.safe, place)
 
     def forget(self, count: int) -> None:
         """The text's first characters are gone."""
         self._next -= count
+        self.busy -= count
         self.safe -= count
         self.spans = [span.replace(start=span.start - count, end=span.end - count) for span in self.spans]
 
@@ -158,39 +167,49 @@ class TextScanner:
         context: characters of released text to keep for what looks behind. A rule that looks back further has what it
             needs; one without a limit has ``FURTHEST`` characters, and does not see what is further back.
         cap: characters that may wait.
+        glance: looks for these rules; made here unless given (it is the same for every text).
     """
 
-    def __init__(self, rules: Sequence[Rule], context: int = 4096, cap: int = FURTHEST) -> None:
-        self._set_up([RuleScanner(rule) for rule in rules], context, cap)
+    def __init__(
+        self, rules: Sequence[Rule], context: int = 64, cap: int = FURTHEST, glance: Glance | None = None
+    ) -> None:
+        rule_scanners = [RuleScanner(rule) for rule in rules]
+        back = [scanner.looks_back for scanner in rule_scanners]
+        needed = [FURTHEST if each is None else min(each, FURTHEST) for each in back]
+        self._glance = glance or Glance([rule.pattern for rule in rules])
+        self._rule_scanners = rule_scanners
+        self._set_up(rule_scanners, max(1, context, *needed), cap, self._glance.reach)
 
     @classmethod
     def of(cls, scanners: Sequence[Scanner], context: int = 4096, cap: int = FURTHEST) -> Self:
-        """A TextScanner over scanners of any kind (a RuleScanner for a rule, a keyword scanner).
+        """A TextScanner over scanners of any kind (a keyword scanner, say).
 
-        ``context`` has to be enough for those that are not RuleScanners.
+        ``context`` has to be enough for them.
         """
         made = cls(())
-        made._set_up(scanners, context, cap)
+        made._set_up(scanners, max(1, context), cap, 0)
         return made
 
-    def _set_up(self, scanners: Sequence[Scanner], context: int, cap: int) -> None:
+    def _set_up(self, scanners: Sequence[Scanner], context: int, cap: int, reach: int) -> None:
         self._scanners = list(scanners)
-        back = [scanner.looks_back for scanner in self._scanners if isinstance(scanner, RuleScanner)]
-        self._context = max(1, context, *(FURTHEST if each is None else min(each, FURTHEST) for each in back))
+        self._context = context
+        self._trim_from = 2 * context
         self._cap = cap
+        self._reach = min(reach, cap)
+        self._calm = self._reach > 0
         self._text = ""
         self._taken = 0
         self._waiting: list[str] = []
         self._held = 0
         self._due = 0
-        self.offset = 0
+        self.left = ""
 
     @property
     def held(self) -> int:
         """How many characters wait."""
         return self._held
 
-    def feed(self, text: str, *, final: bool = False) -> tuple[str, list[Span]]:
+    def feed(self, text: str, *, final: bool = False) -> tuple[str, Sequence[Span]]:
         """More text.
 
         Args:
@@ -201,15 +220,50 @@ class TextScanner:
             The text that is decided now, and the spans in it (merged, offsets within it).
 
         Raises:
-            SearchTimeout: a rule's search took too long.
-            HeldTooLong: more text waits than may.
+            SearchTimeout: a rule's search took too long. All that was not returned is in ``left``.
+            HeldTooLong: more text waits than may. All that was not returned is in ``left``.
         """
+        if self._calm and not final:
+            whole = self._text + text
+            start = self._taken
+            if len(whole) - start <= self._reach:
+                safe = self._glance.first_undecided(whole, start)
+                if safe >= 0:
+                    self._text = whole
+                    self._taken = safe
+                    self._held = len(whole) - safe
+                    if safe > self._trim_from:
+                        self._trim()
+                    return whole[start:safe], ()
+        if self._calm:
+            self._calm = False
+            for scanner in self._rule_scanners:
+                scanner.catch_up(self._taken)
         self._waiting.append(text)
         self._held += len(text)
         if not final and self._held < self._due and self._held <= self._cap:
-            return "", []
-        text = "".join(self._waiting)
+            return "", ()
+        return self._scan("".join(self._waiting), final=final)
+
+    def _scan(self, text: str, *, final: bool) -> tuple[str, Sequence[Span]]:
+        """Look properly: each rule for itself."""
         self._waiting.clear()
+        undecided = self._text[self._taken :] + text
+        try:
+            decided, spans = self._scan_slices(text, final=final)
+            if self._held > self._cap:
+                raise HeldTooLong(self._holding(), self._held, self._cap)
+        except InterlockError:
+            self.left = undecided
+            raise
+        self._calm = (
+            self._held < self._reach
+            and not any(scanner.spans for scanner in self._scanners)
+            and all(scanner.busy <= self._taken for scanner in self._rule_scanners)
+        )
+        return decided, spans
+
+    def _scan_slices(self, text: str, *, final: bool) -> tuple[str, Sequence[Span]]:
         ready: list[str] = []
         spans: list[Span] = []
         length = 0
@@ -224,8 +278,6 @@ class TextScanner:
             ready.append(decided)
             spans.extend(span.replace(start=span.start + length, end=span.end + length) for span in found)
             length += len(decided)
-        if self._held > self._cap:
-            raise HeldTooLong(self._holding(), self._held, self._cap)
         return "".join(ready), spans
 
     def _take_ready(self) -> tuple[str, list[Span]]:
@@ -243,7 +295,8 @@ class TextScanner:
         placed = [
             span.replace(start=span.start - start, end=span.end - start) for span in spans if span.end <= safe
         ]
-        self._trim()
+        if safe > self._trim_from:
+            self._trim()
         return decided, placed
 
     def _holding(self) -> list[str]:
@@ -252,13 +305,12 @@ class TextScanner:
         return [name for count, name in held if count > self._cap] or [max(held)[1]]
 
     def _trim(self) -> None:
+        """Let go of released text that nothing looks back at."""
         excess = self._taken - self._context
-        if excess > self._context:
-            self._text = self._text[excess:]
-            self._taken -= excess
-            self.offset += excess
-            for scanner in self._scanners:
-                scanner.forget(excess)
+        self._text = self._text[excess:]
+        self._taken -= excess
+        for scanner in self._scanners:
+            scanner.forget(excess)
 
 
 def _name(scanner: Scanner) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from interlock.core.errors import InterlockError
@@ -34,8 +34,11 @@ class Decided:
         Returns:
             How many of them are decided, and what stands for those.
         """
-        if len(self._pieces) == 1 and self._pieces[0][0] == length and not self._pieces[0][2]:
-            return length, self._pieces.popleft()[1]
+        if len(self._pieces) == 1:
+            size, text, replaced = self._pieces[0]
+            if size <= length and not replaced:
+                self._pieces.clear()
+                return size, text
         taken = 0
         out: list[str] = []
         while self._pieces and taken < length:
@@ -63,7 +66,7 @@ class Track(Decided):
         failed: told when the check cannot be made. It raises to stop; if it returns, the text goes on unchecked.
     """
 
-    __slots__ = ("_failed", "_offset", "_replace", "_undecided", "scanner")
+    __slots__ = ("_failed", "_offset", "_replace", "scanner")
 
     def __init__(
         self, scanner: TextScanner, replace: Replace, failed: Callable[[InterlockError], object]
@@ -72,37 +75,38 @@ class Track(Decided):
         self.scanner: TextScanner | None = scanner
         self._replace = replace
         self._failed = failed
-        self._undecided = ""
         self._offset = 0
 
     def feed(self, text: str, *, final: bool = False) -> None:
         """More of the text."""
-        self._undecided += text
-        decided, spans = self._decided(text, final=final)
-        self._undecided = self._undecided[len(decided) :]
+        scanner = self.scanner
+        if scanner is None:
+            decided = text
+        else:
+            try:
+                decided, spans = scanner.feed(text, final=final)
+            except InterlockError as problem:
+                self._failed(problem)
+                self.scanner = None
+                decided, spans = scanner.left, ()
+            if spans:
+                decided = self._replaced(decided, spans)
+        if decided:
+            self._pieces.append((len(decided), decided, False))
+            self._offset += len(decided)
+
+    def _replaced(self, decided: str, spans: Sequence[Span]) -> str:
+        """What stands for the spans, and the text between them. Returns what is left behind the last one."""
         at = 0
         for span in spans:
-            self._plain(decided[at : span.start])
+            if span.start > at:
+                self._pieces.append((span.start - at, decided[at : span.start], False))
             removed = decided[span.start : span.end]
             placed = span.replace(start=self._offset + span.start, end=self._offset + span.end)
             self._pieces.append((len(removed), self._replace(placed, removed), True))
             at = span.end
-        self._plain(decided[at:])
-        self._offset += len(decided)
-
-    def _decided(self, text: str, *, final: bool) -> tuple[str, list[Span]]:
-        if self.scanner is None:
-            return self._undecided, []
-        try:
-            return self.scanner.feed(text, final=final)
-        except InterlockError as problem:
-            self._failed(problem)
-            self.scanner = None
-            return self._undecided, []
-
-    def _plain(self, text: str) -> None:
-        if text:
-            self._pieces.append((len(text), text, False))
+        self._offset += at
+        return decided[at:]
 
 
 def through(track: Track, texts: list[str]) -> list[str]:

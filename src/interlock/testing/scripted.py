@@ -104,6 +104,7 @@ class ScriptedModel:
             ``stop``; usage 10 in, 5 out.
         repeat_last: go on with the last list when the script has run out, instead of failing.
         model_id: the name it gives.
+        native_structured_output: whether it says that its provider keeps to a schema; else it is told in words.
 
     >>> import asyncio
     >>> from interlock import Agent
@@ -117,8 +118,13 @@ class ScriptedModel:
     provider = "scripted"
 
     def __init__(
-        self, *calls: Iterable[Scripted], repeat_last: bool = False, model_id: str = "scripted"
+        self,
+        *calls: Iterable[Scripted],
+        repeat_last: bool = False,
+        model_id: str = "scripted",
+        native_structured_output: bool = False,
     ) -> None:
+        self.native_structured_output = native_structured_output
         self.model_id = model_id
         self.repeat_last = repeat_last
         self.calls: list[ScriptedCall] = []

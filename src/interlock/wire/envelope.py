@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.core.chunks import Chunk, DataChunk, Finish, OtherChunk, StepFinish
+from interlock.core.chunks import (
+    Chunk,
+    DataChunk,
+    Finish,
+    ObjectResult,
+    OtherChunk,
+    PartialObject,
+    StepFinish,
+)
 from interlock.core.errors import UsageError
 from interlock.core.jsonable import jsonable
 from interlock.core.shapes import is_mapping
@@ -39,6 +47,8 @@ def to_wire(chunk: Chunk, *, run_id: str | None = None) -> Json:
             envelope["payload"] = step_finish_payload(chunk)
         case Finish():
             envelope["payload"] = finish_payload(chunk)
+        case PartialObject() | ObjectResult():
+            envelope["object"] = jsonable(chunk.object)  # the one chunk without a payload
         case OtherChunk():
             envelope["payload"] = jsonable(chunk.payload)
         case _:
@@ -66,6 +76,8 @@ def from_wire(obj: Any) -> Chunk:
     kind: str = obj["type"]
     if kind.startswith("data-"):
         return built(DataChunk, {name: obj[name] for name in _DATA_KEYS if obj.get(name) is not None}, kind)
+    if kind in _OBJECTS and "payload" not in obj:
+        return _OBJECTS[kind](obj.get("object"))
     payload = obj["payload"] if "payload" in obj else {key: obj[key] for key in obj if key not in _ENVELOPE}
     is_end = kind in (StepFinish.type, Finish.type)
     if not is_end and kind not in SIMPLE:
@@ -77,6 +89,7 @@ def from_wire(obj: Any) -> Chunk:
     return built(SIMPLE[kind], fields_of(SIMPLE[kind], payload), kind)
 
 
+_OBJECTS = {PartialObject.type: PartialObject, ObjectResult.type: ObjectResult}
 _DATA_KEYS = ("type", "id", "data", "transient")
 
 
