@@ -30,3 +30,12 @@ def postgres_url(postgres: Postgres) -> Iterator[str]:
     name = postgres.create()
     yield postgres.url(name)
     postgres.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a fresh database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'agent.db'}"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
