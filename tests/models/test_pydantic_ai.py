@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Any
@@ -202,6 +203,19 @@ async def test_an_answer_that_is_no_success(wire: Any) -> None:
     assert "slow down" in str(busy)
     bad = await failure(wire, [whole(wire.error(400, "too long"), 400, "application/json")])
     assert (bad.status, bad.retryable) == (400, False)
+
+
+@each_wire()
+@pytest.mark.parametrize("status", [200, 401])
+async def test_no_log_has_the_key(wire: Any, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Not even with every logger on: neither ours, nor the SDK's, nor the HTTP client's (spec R0.3)."""
+    caplog.set_level(logging.DEBUG)
+    if status == 200:
+        await chunks_of(wire, whole(wire.body(HELLO)))
+    else:
+        await failure(wire, [whole(wire.error(status), status, "application/json")])
+    assert caplog.records
+    assert wire.KEY not in caplog.text
 
 
 @each_wire()

@@ -302,10 +302,8 @@ async def test_what_a_guard_changed_is_not_signed_for(wire: Any) -> None:
     """Thinking a processor edited goes back without the signature over what it was."""
     memory = Memory()
     guard = RegexFilter({"think": "think…"}, replacement="guess")
-    async with (
-        FaultServer([whole(wire.body(ANSWER._replace(blocks=TURN.blocks[:2])))]) as server,
-        model_at(server, wire) as model,
-    ):
+    said = wire.body(Turn(TURN.blocks[:2]))
+    async with FaultServer([whole(said)]) as server, model_at(server, wire) as model:
         agent = Agent(id="a", model=model, memory=memory, output_processors=[guard])
         result = await agent.generate("Hi", memory={"thread": "t", "resource": "r"})
     assert "guess" in result.reasoning

@@ -50,7 +50,11 @@ def read(*events: ModelResponseStreamEvent, finish_reason: str | None = "stop") 
         provider_name="anthropic", canonical_system=None, finish_reason=finish_reason
     )
     reader = EventReader(streamed)
-    return [*(chunk for event in events for chunk in reader.read(event)), *reader.end()]
+    chunks: list[Chunk] = []
+    for event in events:
+        quick = reader.quick(event)
+        chunks += [quick] if quick is not None else reader.read(event)
+    return [*chunks, *reader.end()]
 
 
 def began(index: int, part: ModelResponsePart) -> PartStartEvent:

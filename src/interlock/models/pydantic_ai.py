@@ -153,6 +153,10 @@ class PydanticAIModel:
             reader = EventReader(streamed)
             named = False
             async for event in streamed:
+                quick = reader.quick(event)
+                if quick is not None:
+                    yield quick
+                    continue
                 if not named:
                     named = True
                     yield _response(streamed, exchange)

@@ -96,6 +96,15 @@ class EventReader:
         self._held: tuple[int, FilePart | NativeToolReturnPart[Any]] | None = None
         self._cited: set[str | None] = set()
 
+    def quick(self, event: ModelResponseStreamEvent) -> TextDelta | None:
+        """The chunk of an event that is more text of an open block, as nearly all are; None: ask :meth:`read`."""
+        if type(event) is PartDeltaEvent:
+            delta = event.delta
+            start = self._open.get(event.index)
+            if type(delta) is TextPartDelta and start is not None and not delta.citations_delta:
+                return TextDelta(text=delta.content_delta, id=start.id) if delta.content_delta else None
+        return None
+
     def read(self, event: ModelResponseStreamEvent) -> Iterator[Chunk]:
         """The chunks of one event."""
         if isinstance(event, PartDeltaEvent):
