@@ -188,7 +188,7 @@ SET_UP: dict[str, tuple[Action, list[str]]] = {
     ),
     "an unknown member to keep": (lambda: Parallel(OnlyInput(), keep="who"), ["keep", "'who'"]),
     # R8
-    "a store that is none": (lambda: Memory("text"), ["Memory", "text"]),  # type: ignore[arg-type]
+    "a store that is none": (lambda: Memory(5), ["Memory", "not 5"]),  # type: ignore[arg-type]
 }  # fmt: skip
 
 AT_THE_CALL: dict[str, tuple[Action, list[str]]] = {

@@ -132,7 +132,8 @@ class Call:
             raise UsageError(
                 f"{where}: memory names a thread, but the agent has no memory; give Agent(memory=Memory())"
             )
-        changes: Any = (options.get("memory") or {}).get("options")
+        named: Any = options.get("memory") or {}
+        changes = named.get("options")
         self.memory = agent.memory
         if changes and self.memory is not None:
             self.memory = self.memory.for_call(checked_mapping(changes, "memory's options", where))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ from interlock.memory.sql import SqlStore
 
 
 @asynccontextmanager
-async def remembering(url: str, **options: Any) -> AsyncIterator[Memory]:
+async def remembering(url: str, **options: Any) -> AsyncGenerator[Memory]:
     """Memory in the database there, closed at the end."""
     store = SqlStore(url)
     try:
