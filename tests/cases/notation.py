@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from sqlalchemy import text as sql
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from interlock import Agent, Message, Processor, RunResult, Tool
 from interlock.chunks import Chunk, TextDelta, TextEnd
-from interlock.memory import InMemoryStore, Memory, Turn
+from interlock.memory import ConversationStore, InMemoryStore, Memory, Turn
+from interlock.memory.sql import SqlStore
 from interlock.messages import Content, FilePart, Part, StepStartPart, TextPart, ToolInvocationPart
 from interlock.prompt import PromptFile, PromptMessage, PromptText, PromptToolCall, PromptToolResult
 from interlock.testing import ScriptedModel
@@ -70,6 +73,10 @@ class Ran:
         return lines
 
 
+KEPT: list[ConversationStore] = []
+"""The store of the cases that are tried with each kind (the fixture ``every_store``)."""
+
+
 class Bench:
     """An agent with a scripted model and a memory.
 
@@ -81,7 +88,7 @@ class Bench:
 
     def __init__(self, *calls: Iterable[Any], model: Any = None, **agent_options: Any) -> None:
         self.model: Any = model or ScriptedModel(*calls, repeat_last=True)
-        self.store = InMemoryStore()
+        self.store: ConversationStore = KEPT[0] if KEPT else InMemoryStore()
         self.memory = Memory(self.store, last_messages=None)
         self.agent = Agent(id="agent", model=self.model, memory=self.memory, **agent_options)
 
@@ -103,6 +110,18 @@ class Bench:
     async def rows(self, thread: str = "t") -> list[Message]:
         """The stored messages."""
         return await self.memory.messages(thread, resource="r")
+
+    async def raw(self, thread: str = "t") -> list[str]:
+        """The rows of the thread as the store keeps them, as text."""
+        if isinstance(self.store, InMemoryStore):
+            return [row.decode() for row in self.store._rows[thread].values()]
+        assert isinstance(self.store, SqlStore)
+        query = sql('SELECT * FROM mastra_messages WHERE thread_id = :thread ORDER BY "createdAt"')
+
+        async def look(connection: AsyncConnection) -> list[str]:
+            return [str(row) for row in await connection.execute(query, {"thread": thread})]
+
+        return await self.store.database.read(look)
 
     async def stored(self, thread: str = "t") -> list[str]:
         """The stored messages as lines."""

@@ -11,7 +11,7 @@ from interlock import Processor
 from interlock.prompt import PromptToolCall, PromptToolResult
 from interlock.testing import text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("every_store")]
 THREAD = (
     "user: one",
     "assistant: call look c1",

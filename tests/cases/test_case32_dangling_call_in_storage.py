@@ -7,7 +7,7 @@ from notation import Bench, both_modes, conversation
 
 from interlock.testing import text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("every_store")]
 
 
 @both_modes

@@ -12,7 +12,7 @@ from interlock.messages import TextPart
 from interlock.prompt import PromptToolCall, PromptToolResult
 from interlock.testing import text
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("every_store")]
 THREAD = ("user: one", "assistant: call look c1", "tool: c1 → pin 1234", "assistant: first")
 
 
@@ -67,10 +67,10 @@ async def test_a_request_only_change_is_not_stored(mode: str) -> None:
     """
     bench = Bench([text("ok")], input_processors=[RequestOnly()])
     await bench.seed(conversation(*THREAD))
-    before = list(bench.store._rows["t"].values())
+    before = await bench.raw()
     ran = await bench.run(mode, "pin 5678")
     assert bench.receives(1) == ["user: one", "assistant: first", "user: pin ****"]
-    assert list(bench.store._rows["t"].values())[: len(before)] == before
+    assert (await bench.raw())[: len(before)] == before
     assert (await bench.stored())[len(before) :] == ["user: pin 5678", "assistant: ok"]
     assert lines(ran.result.all_messages)[-2:] == ["user: pin 5678", "assistant: ok"]
     assert "look → pin 1234" in lines(ran.result.all_messages)[1]

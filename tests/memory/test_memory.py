@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
 
-from interlock import Agent, ModelError, Processor, UsageError, tool
-from interlock.chunks import Chunk, TextDelta
+from interlock import Agent, ModelError, ModelRequest, Processor, UsageError, tool
+from interlock.chunks import Chunk, TextDelta, TextStart
 from interlock.core.messages import Message, ToolInvocationPart
 from interlock.core.stored import message_to_row
-from interlock.memory import Memory
+from interlock.memory import ConversationStore, Memory
 from interlock.testing import ScriptedModel, error, text, tool_call
 
 THREAD: Any = {"thread": "t", "resource": "r"}
+KEPT: list[ConversationStore] = []
+
+
+@pytest.fixture(autouse=True)
+async def kept(store: ConversationStore) -> AsyncIterator[None]:
+    """What is saved is the same in every kind of store."""
+    KEPT[:] = [store]
+    yield
+    KEPT.clear()
 
 
 class Hooks(Processor):
@@ -39,7 +50,7 @@ async def stored(memory: Memory) -> list[Message]:
 
 async def play(model: Any, *processors: Any, **options: Any) -> list[Message]:
     """Run with memory and look at what was saved; a failure of the provider or a hook is passed over."""
-    memory = Memory()
+    memory = Memory(KEPT[0])
     inputs = [p for p in processors if hasattr(p, "is_input")]
     outputs = [p for p in processors if not hasattr(p, "is_input")]
     agent = Agent(id="a", model=model, tools=[look], memory=memory)
@@ -104,7 +115,7 @@ async def test_a_turn_is_saved_as_it_finally_stands() -> None:
 @pytest.mark.anyio
 async def test_times_increase_in_list_order() -> None:
     """R3.3: new messages get increasing times in list order, also across turns; those of stored ones never change."""
-    memory = Memory()
+    memory = Memory(KEPT[0])
 
     def add(messages: Any, ctx: Any) -> list[Message]:
         first = messages[-1].replace(id="first", created_at=None)
@@ -194,7 +205,7 @@ async def test_custom_data_is_saved_unless_transient() -> None:
 @pytest.mark.anyio
 async def test_read_only_memory_saves_nothing() -> None:
     """R8: it remembers, and saves nothing."""
-    writing = Memory()
+    writing = Memory(KEPT[0])
     model = ScriptedModel([text("ok")], repeat_last=True)
     await Agent(id="a", model=model, memory=writing).generate("one", memory=THREAD)
     reading = Memory(writing.store, read_only=True)
@@ -288,10 +299,57 @@ async def test_a_failure_before_anything_was_said_keeps_the_question() -> None:
     assert [(m.text, m.content.metadata) for m in saved] == [("question", {"unfinished": True})]
 
 
+class Slow:
+    """A model that says three words and waits for nothing in particular before the last."""
+
+    provider, model_id = "test", "slow"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        yield TextStart(id="t")
+        for word in ("one ", "two "):
+            yield TextDelta(id="t", text=word)
+        await asyncio.Event().wait()
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_turn_is_saved_as_unfinished() -> None:
+    """R8.2, R5.5: the question and what had left, when the listener goes in the middle of a text."""
+    memory = Memory(KEPT[0])
+    agent = Agent(id="a", model=Slow(), memory=memory, release="live")
+    async with agent.stream("question", memory=THREAD) as stream:
+        async for piece in stream.text_stream:
+            if piece == "two ":
+                break
+    saved = await stored(memory)
+    assert [m.text for m in saved] == ["question", "one two "]
+    assert [m.content.metadata for m in saved] == [None, {"unfinished": True}]
+    assert (await stream.result()).released_text == "one two "
+
+
+@pytest.mark.anyio
+async def test_whenever_the_listener_goes_what_left_is_stored() -> None:
+    """R8.2, R0: also when it goes while the finished turn is being saved: that turn is saved all the same."""
+    memory = Memory(KEPT[0])
+    model = ScriptedModel([text("one ", "two ", "three")], repeat_last=True)
+    agent = Agent(id="a", model=model, memory=memory, release="live")
+    for number in range(40):
+        thread: Any = {"thread": f"t{number}", "resource": "r"}
+        async with agent.stream("question", memory=thread) as stream:
+            for _ in range(number % 20):
+                await asyncio.sleep(0 if number < 20 else 0.0005)
+        saved = await memory.messages(thread["thread"], resource="r")
+        said = "".join(message.text for message in saved[1:])
+        assert said == (await stream.result()).released_text
+        whole = said == "one two three"
+        assert not saved or saved[-1].content.metadata in (
+            [None, {"unfinished": True}] if whole else [{"unfinished": True}]
+        )
+
+
 @pytest.mark.anyio
 async def test_an_unfinished_turn_can_be_gone_on_with() -> None:
     """R8.2, R3.8: the next turn's prompt is well formed and has what the user saw."""
-    memory = Memory()
+    memory = Memory(KEPT[0])
     model = ScriptedModel([*_half_a_text("partial"), error(400, "gone")], [text("ok")])  # type: ignore[list-item]
     agent = Agent(id="a", model=model, memory=memory, release="live")
     with pytest.raises(ModelError):
@@ -303,8 +361,9 @@ async def test_an_unfinished_turn_can_be_gone_on_with() -> None:
 # -------------------------------------------------------------------------------------------------------- configuration
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize("options", [{"store": object()}, {"last_messages": -1}])
-def test_a_wrong_memory_is_told_at_set_up(options: Any) -> None:
+async def test_a_wrong_memory_is_told_at_set_up(options: Any) -> None:
     """R10: mistakes are told at once."""
     with pytest.raises(UsageError, match="Memory"):
         Memory(**options)
@@ -313,5 +372,5 @@ def test_a_wrong_memory_is_told_at_set_up(options: Any) -> None:
 @pytest.mark.anyio
 async def test_memory_is_a_context_manager() -> None:
     """The same form works for stores that have to be closed."""
-    async with Memory() as memory:
+    async with Memory(KEPT[0]) as memory:
         assert await memory.messages("t") == []

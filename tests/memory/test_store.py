@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from interlock import Agent, StorageError, UsageError
 from interlock.core.chunks import Usage
 from interlock.core.messages import Content, Message, TextPart
 from interlock.memory import ConversationStore, InMemoryStore, Memory, Store, Thread, Turn
-from interlock.memory.sql import SqlStore
 from interlock.testing import ScriptedModel, text
 
 
@@ -108,18 +105,6 @@ def test_what_is_no_store_is_refused() -> None:
 
 
 # ------------------------------------------------------------------------------------- what every whole store has to do
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ConversationStore]:
-    """A store of each kind."""
-    if request.param == "memory":
-        yield InMemoryStore()
-        return
-    url = f"sqlite:///{tmp_path / 'agent.db'}" if request.param == "sqlite" else None
-    made = SqlStore(url or request.getfixturevalue("postgres_url"))
-    yield made
-    await made.close()
 
 
 def said(id: str, text: str = "hi", role: Any = "user", at: datetime | None = None) -> Message:

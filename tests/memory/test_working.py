@@ -141,6 +141,37 @@ async def test_arguments_that_cannot_be_kept_are_told_to_the_model() -> None:
     assert await memory.store.resource_memory("sam") is None  # type: ignore[attr-defined]
 
 
+async def test_a_change_has_to_fit_the_schema() -> None:
+    """A value of another type is an error the model reads; nothing of the change is kept."""
+    agent, model, memory = agent_with(
+        {"schema": Profile}, update({"name": 3, "pets": {"cats": 1}}), [text("sorry")]
+    )
+    await agent.generate("hello", memory=ONE)
+    assert "does not fit its schema" in model.calls[-1].prompt_text
+    assert await memory.store.resource_memory("sam") is None  # type: ignore[attr-defined]
+
+
+class Spoil(Processor):
+    """Makes of the call's arguments, after it ran, what no working memory can be."""
+
+    id = "spoil"
+
+    def process_output_result(self, result: Any, ctx: Any) -> None:
+        for message in ctx.messages:
+            for part in message.content.parts:
+                if isinstance(part, ToolInvocationPart):
+                    part.args = "[REDACTED]"
+
+
+async def test_a_call_that_processors_spoiled_keeps_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """What counts is the turn as it is saved; one that says nothing changes nothing, and a log line tells."""
+    agent, _, memory = agent_with(True, update("secret"), [text("ok")], output_processors=[Spoil()])
+    await agent.generate("hello", memory=ONE)
+    assert await memory.store.resource_memory("sam") is None  # type: ignore[attr-defined]
+    assert "keeps its value" in caplog.text
+    assert "secret" not in caplog.text
+
+
 @pytest.mark.parametrize("how", [{"working": {"read_only": True}}, {"working": True, "memory_reads": True}])
 async def test_read_only_shows_it_without_the_tool(how: dict[str, Any]) -> None:
     """read_only, of working memory or of the whole memory: no tool, and no word of one."""

@@ -57,8 +57,9 @@ async def _saved(run: Run, outcome: RunOutcome) -> RunOutcome:
     try:
         await _save(run, outcome)
     except BaseException as problem:
-        if outcome.error is not None:
+        if outcome.error is not None and isinstance(problem, Exception):
             log.error("the unfinished turn could not be saved: %s", type(problem).__name__)
+        if outcome.error is not None:
             return outcome
         if isinstance(problem, StorageError):
             problem.result = outcome.result

@@ -18,6 +18,7 @@ from interlock.memory.input_filter import MemoryInputFilter
 from interlock.memory.store import ConversationStore, MessagePage, Store, TurnUsage
 from interlock.memory.threads import Threads, check_page
 from interlock.memory.titles import titles_of
+from interlock.memory.to_the_end import to_the_end
 from interlock.memory.vectors import Scope, VectorIndex
 from interlock.models.router import resolve_model
 
@@ -247,7 +248,7 @@ class Memory:
         return _Recorder(self, model)
 
     async def save_turn(self, turn: Turn) -> bool:
-        """Save a turn, in one transaction; the runtime calls it.
+        """Save a turn, in one transaction; the runtime calls it. A cancellation meanwhile waits until it is saved.
 
         Returns:
             Whether it was saved: not by a memory that only reads.
@@ -258,7 +259,7 @@ class Memory:
         if self.read_only:
             return False
         try:
-            await self.store.save_turn(turn)
+            await to_the_end(self.store.save_turn(turn))
         except InterlockError:
             raise
         except Exception as problem:

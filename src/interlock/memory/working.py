@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -18,6 +19,10 @@ from interlock.core.step import StepChange, StepInput
 from interlock.core.tool import Tool
 from interlock.memory.remembered import TAG, quoted
 from interlock.memory.store import ConversationStore
+from interlock.memory.working_text import parsed
+from interlock.schema import Mismatch, Schema
+
+log = logging.getLogger("interlock")
 
 TOOL_NAME = "updateWorkingMemory"
 """The tool's name, the reference's: its services know calls of it in stored threads."""
@@ -78,6 +83,9 @@ class WorkingMemory(InputProcessor):
         self.read_only = read_only
         self.schema = None if schema is None else _json_schema(schema)
         self.template = (DEFAULT_TEMPLATE if template is None else template) if schema is None else None
+        self._changes = (
+            None if self.schema is None else Schema(_of_changes(self.schema), "working memory: schema")
+        )
         self._tool = self._make_tool()
 
     # ------------------------------------------------------------------------------------------------ in the prompt
@@ -163,36 +171,45 @@ class WorkingMemory(InputProcessor):
 
         async def update(memory: Any) -> dict[str, Any]:
             # the change itself is read from the turn that is saved: what processors make of the call counts
-            if self._value({"memory": memory}) is None:
-                wanted = "a text" if self.schema is None else "an object with what changes"
-                raise ValueError(f"memory must be {wanted}")
+            self._value({"memory": memory})
             return {"success": True}
 
         return Tool(update, name=TOOL_NAME, description=description, parameters=parameters)
 
     def _value(self, args: Any) -> Any:
-        """What a call's arguments want kept; None when they cannot be read."""
+        """What a call's arguments want kept.
+
+        Raises:
+            ValueError: they do not fit; the text says what does, for the model to read.
+        """
         value: Any = args.get("memory") if is_mapping(args) else None
-        if self.schema is None:
-            return value if isinstance(value, str) else None
+        if self._changes is None:
+            if not isinstance(value, str):
+                raise ValueError("memory must be a text")
+            return value
         if isinstance(value, str):  # some models write the object as text
-            try:
-                value = msgspec.json.decode(value)
-            except msgspec.DecodeError:
-                return None
-        return value if is_dict(value) else None
+            value = parsed(value)
+        if not is_dict(value) or not value:
+            raise ValueError("memory must be an object with what changes")
+        try:
+            return self._changes.check(value)
+        except Mismatch as problem:
+            raise ValueError(f"memory does not fit its schema: {problem}") from None
 
     # ------------------------------------------------------------------------------------------------- in the storage
 
     def edit_turn(self, turn: Turn) -> Turn:
         """Make the turn's calls of the tool changes of working memory, and take them out of its messages."""
-        values = [
-            self._value(part.args)
-            for message in turn.messages
-            for part in message.content.parts
-            if _is_update(part) and isinstance(part, ToolInvocationPart) and part.state == "result"
-        ]
-        changes = [MemoryChange(scope=self.scope, value=value) for value in values if value is not None]
+        changes: list[MemoryChange] = []
+        for part in (part for message in turn.messages for part in message.content.parts):
+            if _is_update(part) and isinstance(part, ToolInvocationPart) and part.state == "result":
+                try:
+                    changes.append(MemoryChange(scope=self.scope, value=self._value(part.args)))
+                except ValueError as problem:  # a processor edited the call after it ran
+                    log.warning(
+                        "working memory keeps its value: what processors left of the call is none: %s",
+                        problem,
+                    )
         return turn.replace(
             messages=list(_without_updates(turn.messages)),
             memory_changes=[*turn.memory_changes, *([] if self.read_only else changes)],
@@ -229,14 +246,10 @@ def _bordered(parts: Sequence[Part]) -> list[Part]:
 
 
 def _json_schema(given: Any) -> dict[str, Any]:
-    make: Any = getattr(given, "model_json_schema", None)
-    schema: Any = make() if isinstance(given, type) and callable(make) else given
-    if not is_mapping(schema) or schema.get("type") != "object":
-        raise UsageError(
-            "working memory: schema must be a JSON schema of type 'object' or a pydantic model class, "
-            f"not {described(given)}"
-        )
-    return {str(key): value for key, value in schema.items()}
+    schema = Schema(given, "working memory: schema").json
+    if schema.get("type") != "object":
+        raise UsageError(f"working memory: schema must be that of an object, not {described(given)}")
+    return schema
 
 
 def _of_changes(schema: Any) -> Any:
@@ -246,9 +259,12 @@ def _of_changes(schema: Any) -> Any:
     if not is_dict(schema):
         return schema
     changed = {key: _of_changes(value) for key, value in schema.items() if key != "required"}
-    properties: Any = schema.get("properties")
-    if is_dict(properties):
-        changed["properties"] = {name: _or_null(_of_changes(inner)) for name, inner in properties.items()}
+    for group in ("properties", "patternProperties"):
+        inner: Any = schema.get(group)
+        if is_dict(inner):
+            changed[group] = {name: _or_null(_of_changes(each)) for name, each in inner.items()}
+    if is_dict(schema.get("additionalProperties")):
+        changed["additionalProperties"] = _or_null(changed["additionalProperties"])
     return changed
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from interlock import StorageError
 from interlock.core.messages import Content, Message, TextPart
+from interlock.core.model import PromptToolCall, PromptToolResult
+from interlock.core.prompt import build_prompt
 from interlock.memory.sql.rows import decoded, encoded, message_of, message_values, thread_of
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -77,6 +79,77 @@ def test_a_corrupt_row_is_told_with_its_id(broken: dict[str, Any]) -> None:
     """R8: the error names message and thread, and what to do; it does not repeat what was said."""
     with pytest.raises(StorageError, match=r"message 'm' of thread 't' is corrupt.*delete_messages"):
         message_of({**ROW, **broken})
+
+
+ODD = JSON | st.sampled_from(["c1", "c2", "call", "result", "partial-call", "output-error", "output-denied"])
+"""A value where some version of some program may have put one."""
+PARTS = st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(
+            ["text", "reasoning", "file", "source", "step-start", "data-x", "from-the-future"]
+        )
+    },
+    optional=dict.fromkeys(
+        ("text", "data", "mimeType", "source", "reasoning", "details", "toolInvocation"), ODD
+    ),
+) | st.fixed_dictionaries(
+    {
+        "type": st.just("tool-invocation"),
+        "toolInvocation": st.fixed_dictionaries(
+            {
+                "state": st.sampled_from(
+                    ["call", "result", "partial-call", "output-error", "output-denied", "new"]
+                ),
+                "toolCallId": st.sampled_from(["c1", "c2"]),
+                "toolName": st.just("look"),
+            },
+            optional=dict.fromkeys(("args", "result", "errorText"), ODD),
+        ),
+    }
+)
+CONTENTS = st.fixed_dictionaries(
+    {"format": st.just(2), "parts": st.lists(PARTS, max_size=4)},
+    optional=dict.fromkeys(("content", "metadata", "toolInvocations", "new"), ODD),
+)
+STORED = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant", "system", "tool", "signal"]), CONTENTS), max_size=5
+)
+
+
+@given(STORED)
+def test_the_prompt_of_any_stored_state_is_well_formed(stored: list[tuple[str, Any]]) -> None:
+    """R3.8: dangling calls, orphans, unknown parts and roles: each call has one result right after it, nothing else
+    has one, and no prompt begins with the assistant. What cannot be read at all is a StorageError.
+    """
+    try:
+        messages = [
+            message_of({**ROW, "id": str(n), "role": role, "content": encoded(content)})
+            for n, (role, content) in enumerate(stored)
+        ]
+    except StorageError:
+        return
+    prompt = build_prompt([], messages)
+    spoken = [message for message in prompt if message.role != "system"]
+    assert not spoken or spoken[0].role == "user"
+    waiting: list[str] = []
+    for message in prompt:
+        parts = () if isinstance(message.content, str) else message.content
+        assert sorted(p.tool_call_id for p in parts if isinstance(p, PromptToolResult)) == sorted(waiting)
+        waiting = [p.tool_call_id for p in parts if isinstance(p, PromptToolCall)]
+    assert waiting == []
+
+
+@given(CONTENTS)
+def test_unknown_fields_and_parts_survive(content: dict[str, Any]) -> None:
+    """R3.6: reading a row and writing it again loses no part, and none of a type from a newer version is changed."""
+    try:
+        message = message_of({**ROW, "content": encoded(content)})
+    except StorageError:
+        return
+    again = decoded(message_values(message, "t", "r", AT)["content"])
+    assert [part["type"] for part in again["parts"]] == [part["type"] for part in content["parts"]]
+    future = [part for part in content["parts"] if part["type"] == "from-the-future"]
+    assert [part for part in again["parts"] if part["type"] == "from-the-future"] == future
 
 
 THREAD: dict[str, Any] = {
