@@ -22,6 +22,7 @@ COVERED_ELSEWHERE = {
     "core/rewriting.py": "held chunks as they then stand: test_delivery.py",
     "core/shapes.py": "type guards, and the text of errors: test_given.py",
     "memory/vectors.py": "a contract and its records: index_laws.py, test_numpy_index.py",
+    "models/connections.py": "clients of event loops: test_openai_compatible.py, test_embeddings.py",
     "models/http.py": "what the adapters share: test_openai_compatible.py, test_embeddings.py",
     "memory/sql/reading.py": "the store's queries: memory/test_store.py, memory/sql/test_store.py",
     "memory/sql/tables.py": "the tables: memory/sql/test_schema.py looks at what they become",
