@@ -62,10 +62,17 @@ class Run(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A character that every match has, and patterns of one character: only these stand in front of it."""
+    """A character that every match has.
+
+    Attributes:
+        before: patterns of one character: only these stand in front of it.
+        literal: the character.
+        wide: any number of those may stand there, and nothing else is asked of them.
+    """
 
     before: tuple[str, ...]
     literal: str
+    wide: bool = False
 
 
 class Read(NamedTuple):
@@ -376,7 +383,8 @@ def _gate_of_two(item: Read, rest: Read) -> Gate | None:
         return Gate((), item.literal)
     if item.only is None or rest.gate is None:
         return None
-    return Gate(item.only + rest.gate.before, rest.gate.literal)
+    wide = item.run is not None and item.run.low <= 1 and item.run.high == math.inf and not rest.gate.before
+    return Gate(item.only + rest.gate.before, rest.gate.literal, wide)
 
 
 def _either(branches: Sequence[Read]) -> Read:
