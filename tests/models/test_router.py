@@ -6,17 +6,20 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fault_server import FaultServer, answer, whole
 from local_extra import needs_model
+from wired import HELLO as HELLO_TURN
+from wires import anthropic, gemini, responses
 
 from interlock import Agent
 from interlock.core.errors import UsageError
 from interlock.models import local, router
 from interlock.models.fallback import FallbackModel
 from interlock.models.openai_compatible import OpenAICompatible
+from interlock.models.pydantic_ai import PydanticAIModel
 from interlock.models.router import ENDPOINTS, THROUGH_PYDANTIC_AI, resolve_model
 
 KEY = "sk-very-secret-0123456789"
@@ -179,12 +182,30 @@ async def test_readme_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.requests[0].headers.get("authorization") == (f"Bearer {KEY}" if variable else None)
 
 
+OF_THE_EXTRA = {"anthropic": anthropic, "google": gemini, "openai-responses": responses}
+"""How the providers of the README's other lines answer."""
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", [name for name in SHOWN if name.partition("/")[0] in THROUGH_PYDANTIC_AI])
-def test_readme_lines_of_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other lines are models with a key, and say which variable or package is missing without."""
+async def test_readme_lines_of_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each other line says without a key which variable is missing, and with it asks its provider for that model."""
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    assert re.search(r"[A-Z]+_API_KEY|interlock\[providers\]", failure(name))
+    missing = re.search(r"[A-Z]+_API_KEY", failure(name))
+    assert missing is not None
+    provider, _, model_id = name.partition("/")
+    wire = OF_THE_EXTRA[provider]
+    monkeypatch.setenv(missing[0], KEY)
+    async with FaultServer([whole(wire.body(HELLO_TURN))]) as server:
+        address = server.base_url if wire is responses else server.base_url.removesuffix("/v1")
+        monkeypatch.setenv(f"{provider.upper().replace('-', '_')}_BASE_URL", address)
+        model = resolve_model(name)
+        assert (await Agent(id="a", model=model).generate("Hi")).text == "Hello"
+        await cast(PydanticAIModel, model).aclose()
+    [request] = server.requests
+    assert model_id in repr((request.path, request.body))
+    assert KEY in repr(request.headers)
 
 
 @needs_model
