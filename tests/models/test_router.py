@@ -83,6 +83,16 @@ def test_unknown_provider() -> None:
     assert "local, openai, openrouter, ollama" in text
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("OpenAI/gpt-5", "openai"), ("antropic/claude", "anthropic"), ("opnrouter/a/b", "openrouter")],
+)
+def test_a_misspelled_provider(given: str, meant: str) -> None:
+    """The name that was probably meant is in the error; for a name like no other, there is none."""
+    assert f"did you mean '{meant}'?" in failure(given)
+    assert "did you mean" not in failure("zzz/m")
+
+
 @pytest.mark.parametrize("given", ["gpt-5", "/m", "openai/", ""])
 def test_not_provider_slash_model(given: str) -> None:
     """A string without both parts is answered with how to write it."""

@@ -136,7 +136,8 @@ async def _close_at_shutdown(client: AnyClient | None) -> AsyncGenerator[None, N
 def _explained(name: str, said: str) -> str:
     variable = VARIABLE.search(said)
     if variable and "environment variable" in said:
-        return f"model {name!r}: the environment variable {variable[1]} is not set; put the API key there"
+        what = "API key" if "KEY" in variable[1] else "value"
+        return f"model {name!r}: the environment variable {variable[1]} is not set; put the {what} there"
     return f"model {name!r}: {said}"
 
 
