@@ -254,7 +254,7 @@ async def turns_per_second(report: Report, database: Database, reference: Any) -
     report.figure(f"{database.name}: the reference on the same turns", f"{max(theirs):,.0f}")
 
 
-async def against(report: Report) -> None:
+async def conversations(report: Report) -> None:
     """All of it."""
     with databases() as both, of_the_tests("interop/reference.py").Reference() as reference:
         for database in both:
@@ -266,7 +266,7 @@ async def against(report: Report) -> None:
 
 async def main() -> int:
     report = Report()
-    await against(report)
+    await conversations(report)
     return 1 if report.missed else 0
 
 
