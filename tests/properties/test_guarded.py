@@ -17,7 +17,7 @@ PARTS = 4
 """So many tests share the examples of a channel, so that several workers have something to do."""
 EXAMPLES = int(os.environ.get("INTERLOCK_EXAMPLES", "2000"))
 """Texts through each channel, in all of its parts."""
-TEXTS = 5
+TEXTS = 10
 """So many are tried with the same guards."""
 LISTS = ("tool-arguments", "tool-results", "data", "sources")
 QUIET = settings(

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
-from types import CodeType
 from typing import Any
 
 from interlock.core.shapes import is_sequence
@@ -25,15 +23,9 @@ def may_read_stream_parts(function: Callable[..., Any]) -> bool:
         function: a hook, taking (subject, ctx), or a condition, taking (ctx).
     """
     code = getattr(function, "__code__", None)
-    return code is None or _may_read(code, inspect.ismethod(function))
-
-
-@lru_cache(maxsize=1024)  # hooks made anew for each call must not pile up
-def _may_read(code: CodeType, bound: bool) -> bool:
-    """The same of its code, read once."""
-    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+    if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return True
-    names = code.co_varnames[bound : code.co_argcount]
+    names = code.co_varnames[inspect.ismethod(function) : code.co_argcount]
     if not names or _LOOKS_AROUND & set(code.co_names):
         return True
     ctx_name = names[min(1, len(names) - 1)]
