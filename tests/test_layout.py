@@ -14,6 +14,8 @@ COVERED_ELSEWHERE = {
     "messages.py": "names of core/messages: test_messages.py",
     "prompt.py": "names of core/model: test_prompt.py",
     "core/attempt.py": "plain data of the loop: test_loop.py",
+    "core/edges.py": "protocols and plain data: test_loop.py runs with edges of its own",
+    "core/step_records.py": "steps of results: test_loop.py, test_conduct.py",
     "core/hooks.py": "a table: test_pipeline.py goes through it",
     "core/model.py": "types of the prompt and a protocol: test_prompt.py, tests/models",
     "core/run.py": "the run's state, seen through the loop: test_loop.py, test_conduct.py",
