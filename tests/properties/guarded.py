@@ -48,6 +48,7 @@ class Case:
 
     Attributes:
         pieces: the text's pieces; None between two blocks.
+        again: a second turn follows, so that the next prompt can be looked at.
     """
 
     channel: ChannelName
@@ -56,6 +57,7 @@ class Case:
     pieces: tuple[str | None, ...]
     mode: str
     release: Any
+    again: bool
 
     @property
     def wanted(self) -> str:
@@ -81,6 +83,7 @@ def a_run_of(draw: st.DrawFn, channel: ChannelName, row: tuple[Drawn, ...], whol
         pieces=tuple(draw(_pieces(whole))),
         mode=draw(st.sampled_from(["stream", "stream", "generate"])),
         release=draw(st.sampled_from(["live", "live", "step", "run"])),
+        again=draw(st.booleans()),
     )
 
 
@@ -179,7 +182,7 @@ class Seen:
 
 
 async def seen(case: Case, options: Sequence[Form] = ()) -> Seen:
-    """Run the case and, unless it was blocked, a second turn; then look everywhere.
+    """Run the case and, unless it was blocked, a second turn if there is to be one; then look everywhere.
 
     Args:
         case: the case.
@@ -197,7 +200,7 @@ async def seen(case: Case, options: Sequence[Form] = ()) -> Seen:
     chunks, result = await _run(agent, case)
     calls = len(model.calls)
     places: Form = {}
-    if result.tripwire is None:
+    if result.tripwire is None and case.again:
         unguarded: Form = {key: [] for key in lists}
         await agent.generate("again", memory=THREAD, **unguarded)
     rows = await memory.messages("t", resource="r")
@@ -206,7 +209,7 @@ async def seen(case: Case, options: Sequence[Form] = ()) -> Seen:
         places = {
             name: found
             for name, found in _PLACES[case.channel](chunks, result, rows, prompt).items()
-            if case.mode == "stream" or name not in _SENT
+            if (case.mode == "stream" or name not in _SENT) and (case.again or name != "prompt")
         }
         if case.channel == "tool-arguments":
             places["tool"] = asked
@@ -266,7 +269,7 @@ def _text(chunks: list[Chunk], result: RunResult, rows: list[Any], prompt: list[
 def _answer(rows: list[Any]) -> list[Any]:
     """The parts of the first turn's answer; an answer without any text has no row."""
     roles = [row.role for row in rows]
-    until = roles.index("user", 1)
+    until = roles.index("user", 1) if "user" in roles[1:] else len(roles)
     return [part for row in rows[1:until] for part in row.content.parts]
 
 
