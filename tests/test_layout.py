@@ -27,6 +27,7 @@ COVERED_ELSEWHERE = {
     "models/connections.py": "clients of event loops: test_openai_compatible.py, test_embeddings.py",
     "models/http.py": "what the adapters share: test_openai_compatible.py, test_embeddings.py",
     "memory/sql/reading.py": "the store's queries: memory/test_store.py, memory/sql/test_store.py",
+    "memory/sql/writing.py": "the store's INSERTs: memory/test_store.py, memory/sql/test_turns.py",
     "memory/sql/tables.py": "the tables: memory/sql/test_schema.py looks at what they become",
     "memory/sql/versions/v0001_first.py": "a step of the schema: memory/sql/test_schema.py",
     "core/tool_jobs.py": "plain data between loop and toolbox: test_toolbox.py",
