@@ -18,6 +18,7 @@ from interlock import Agent
 from interlock.core.errors import UsageError
 from interlock.models import local, router
 from interlock.models.fallback import FallbackModel
+from interlock.models.local import LocalModel
 from interlock.models.openai_compatible import OpenAICompatible
 from interlock.models.pydantic_ai import PydanticAIModel
 from interlock.models.router import ENDPOINTS, THROUGH_PYDANTIC_AI, resolve_model
@@ -219,7 +220,14 @@ async def test_readme_lines_of_the_extra(name: str, monkeypatch: pytest.MonkeyPa
 
 
 @needs_model
-def test_readme_line_of_the_local_model() -> None:
-    """The local model of the README is there."""
+@pytest.mark.anyio
+async def test_readme_line_of_the_local_model() -> None:
+    """The local model of the README answers, from a server that its first call starts."""
     assert "local/smollm2" in SHOWN
-    assert resolve_model("local/smollm2").model_id == "smollm2"
+    model = resolve_model("local/smollm2")
+    try:
+        result = await Agent(id="a", model=model, model_settings={"max_output_tokens": 4}).generate("Hi")
+        assert result.text
+        await cast(LocalModel, model).aclose()
+    finally:
+        cast(LocalModel, model)._server.close()
