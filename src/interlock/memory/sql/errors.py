@@ -43,7 +43,10 @@ _POSTGRES = {
     "interlock_version to have missing tables made",
     "42703": "a column is missing: the tables were made by a version of the reference that does not fit",
     "25006": "permission denied: the server is read-only (a replica?)",
-    "22": VALUE,
+    "22": "a value cannot be stored",
+    "22021": VALUE,
+    "22P02": VALUE,
+    "22P05": VALUE,
     "40": "other transactions kept getting in the way",
     "XX": "the database is corrupt: look at the server's log",
 }
@@ -76,6 +79,10 @@ def _known(cause: BaseException) -> str | None:
         return _SQLITE.get(code & 0xFF)
     state = getattr(cause, "sqlstate", None)
     if isinstance(state, str):
+        if str(cause).startswith(
+            "invalid input for query argument"
+        ):  # the driver's, before it asks the server
+            return VALUE
         fitting = [begin for begin in _POSTGRES if state.startswith(begin)]
         return _POSTGRES[max(fitting, key=len)] if fitting else None
     if isinstance(cause, UnicodeError):
