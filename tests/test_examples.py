@@ -36,4 +36,4 @@ def test_it_is_the_original(program: Path) -> None:
 
 def test_there_are_examples() -> None:
     """An empty directory would pass everything above."""
-    assert len(EXAMPLES) >= 7
+    assert len(EXAMPLES) >= 9

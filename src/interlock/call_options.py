@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from interlock.core.conduct import conduct
 from interlock.core.delivery import Sink
+from interlock.core.edges import Edges
 from interlock.core.errors import UsageError
 from interlock.core.given import given_messages, refuse_nothing
 from interlock.core.message_list import system_messages
@@ -25,7 +26,7 @@ from interlock.core.processor import (
 )
 from interlock.core.request_context import RequestContext
 from interlock.core.result import RunResult
-from interlock.core.run import Edges, Run, RunOptions
+from interlock.core.run import Run, RunOptions
 from interlock.core.shapes import described, is_mapping, is_sequence
 from interlock.core.stages import checked_names, checked_tool_choice
 from interlock.core.step import StepChange, StepInput

@@ -36,7 +36,21 @@ def test_a_look_leaves_no_undecided_place_in_front_of_it(source: str, text: str,
 
 @pytest.mark.parametrize(
     ("source", "longest"),
-    [(r"\d{4}", WINDOWS[-1]), (r"[\w.+-]+@[\w-]+\.[\w.-]+", 64), ("(a+)+$", 0), ("(?:a|a)*b", 16)],
+    [
+        (r"\d{4}", WINDOWS[-1]),
+        (r"[\w.+-]+@[\w-]+\.[\w.-]+", 64),
+        ("(a+)+$", 0),
+        ("(?:a|a)*b", 16),
+        (r"(?:\.[\w-]+)+", 4096),
+        (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", 64),
+        (r"(?>,\d{1,3})*", 4096),
+        (r"(?:\.a?a?)+b", 0),
+        (r"(?:a\w+)+b", 0),
+        (r"(?i)(?:A[a-z]+)+", 0),
+        ("(?i:A[b-z]+)+", 0),
+        (r"(?:\.|,[\w-]+)+b", 0),
+        (r"(?:(?:\.\d+)+)+b", 0),
+    ],
 )
 def test_the_ways_to_read_a_text(source: str, longest: int) -> None:
     """Long texts are searched without a clock only where there are few ways to read them (spec R4.6)."""

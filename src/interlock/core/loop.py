@@ -35,7 +35,8 @@ from interlock.core.chunks import StepFinish, ToolResult
 from interlock.core.errors import TripWire
 from interlock.core.jsonable import jsonable
 from interlock.core.messages import ToolInvocationPart
-from interlock.core.run import Run, tripwire_info
+from interlock.core.run import Run
+from interlock.core.step_records import tripwire_info
 from interlock.core.tool_jobs import ToolData, ToolDone, ToolJob
 
 Phase: TypeAlias = "Callable[[Run], Awaitable[Phase | None]]"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -15,84 +13,40 @@ from interlock.core.chain import Chain
 from interlock.core.chunks import (
     Chunk,
     DataChunk,
-    File,
     PartialObject,
     StepFinish,
     StepRecord,
-    ToolCall,
-    ToolResult,
-    TripWireInfo,
     Usage,
 )
 from interlock.core.context import HookContext, Latch
 from interlock.core.delivery import Delivery, ReleasePolicy, Sink
+from interlock.core.edges import Edges
 from interlock.core.errors import TripWire
 from interlock.core.ledger import Ledger
 from interlock.core.message_list import MessageList
 from interlock.core.messages import (
-    FilePart,
     Message,
-    ReasoningPart,
-    SourcePart,
     SystemMessage,
-    TextPart,
     ToolInvocationPart,
 )
-from interlock.core.model import LanguageModel, ModelResolver
+from interlock.core.model import LanguageModel
 from interlock.core.pipeline import HookCall, Pipeline, holds
 from interlock.core.processor import BaseProcessor, ProcessorViolation
-from interlock.core.record import FrozenRecord, Record
+from interlock.core.record import Record
 from interlock.core.request_context import RequestContext
-from interlock.core.result import RunOutcome, RunResult, Turn
-from interlock.core.rewriting import source_chunk
+from interlock.core.result import RunOutcome, RunResult
 from interlock.core.step import StepInput
+from interlock.core.step_records import step_record, tripwire_info
 from interlock.core.tool import Tool
 from interlock.core.transcript import Transcript
 
 if TYPE_CHECKING:
-    from interlock.core.tool_jobs import ToolEvent, ToolJob
+    pass
 
 log = logging.getLogger("interlock")
 
 DEFAULT_ERROR_RETRIES = 10
 """The cap of retries when error processors are set and no value is (spec R7.2)."""
-
-
-class Recorder(Protocol):
-    """Saves turns: memory, as the runtime sees it."""
-
-    async def save_turn(self, turn: Turn) -> bool | None:
-        """Save a turn whole or not at all.
-
-        Returns:
-            False when it was not to be saved.
-
-        Raises:
-            StorageError: it could not be saved.
-        """
-        ...
-
-
-ToolExecutor: TypeAlias = "Callable[[Sequence[ToolJob], Run], AsyncGenerator[ToolEvent, None]]"
-
-
-def _as_given(given: Any, where: str) -> Any:
-    return given
-
-
-class Edges(FrozenRecord, frozen=True, kw_only=True):
-    """What the core does not have itself: a clock, ids, tools' concurrency, the finding of models, storage.
-
-    ``resolve_schema`` makes of what a user gives as ``structured_output`` what the runtime's processor takes, or
-    raises UsageError; the core only carries it.
-    """
-
-    now: Callable[[], datetime]
-    new_id: Callable[[], str]
-    run_tools: ToolExecutor
-    resolve_model: ModelResolver
-    resolve_schema: Callable[[Any, str], Any] = _as_given
-    recorder: Recorder | None = None
 
 
 class RunOptions(Record, kw_only=True):
@@ -313,42 +267,7 @@ class Run:
 
     def record(self, attempt: Attempt) -> StepRecord:
         """A step as the message list now has it."""
-        self.ledger.sync()
-        record = StepRecord(
-            step_number=attempt.number,
-            usage=attempt.usage,
-            finish_reason=attempt.finish_reason,
-            request=attempt.request,
-            response=attempt.response or None,
-            warnings=attempt.warnings,
-            provider_metadata=attempt.provider_metadata,
-            tripwire=attempt.tripwire,
-        )
-        if attempt.tripwire is None or attempt.accepted:
-            self._fill(record)
-        return record
-
-    def _fill(self, record: StepRecord) -> None:
-        texts: list[str] = []
-        reasonings: list[str] = []
-        for part in self.ledger.response_parts(record.step_number):
-            match part:
-                case TextPart(type="text"):
-                    texts.append(part.text)
-                case ReasoningPart(type="reasoning"):
-                    reasonings.append(part.text)
-                case ToolInvocationPart():
-                    record.tool_calls.append(tool_call(part))
-                    if part.state == "result":
-                        record.tool_results.append(tool_result(part))
-                case SourcePart():
-                    record.sources.append(source_chunk(part))
-                case FilePart():
-                    record.files.append(_file(part))
-                case _:
-                    pass
-        record.text = "".join(texts)
-        record.reasoning = "".join(reasonings)
+        return step_record(self.ledger, attempt)
 
     # ----------------------------------------------------------------------------------------------------------- steps
 
@@ -483,36 +402,3 @@ async def _quietly(processor: BaseProcessor, method: str, *args: Any) -> None:
         log.warning(
             "%s of processor %r raised %s; it was ignored", method, processor.id, type(problem).__name__
         )
-
-
-def tripwire_info(trip: TripWire) -> TripWireInfo:
-    """A tripwire as results carry it."""
-    return TripWireInfo(
-        reason=trip.reason, processor_id=trip.processor_id, retry=trip.retry, metadata=trip.metadata
-    )
-
-
-def tool_call(part: ToolInvocationPart) -> ToolCall:
-    """An invocation as the call that made it."""
-    return ToolCall(
-        tool_call_id=part.tool_call_id,
-        tool_name=part.tool_name,
-        args=part.args,
-        provider_executed=part.provider_executed,
-        invalid=part.invalid,
-    )
-
-
-def tool_result(part: ToolInvocationPart) -> ToolResult:
-    """An invocation as the result that answered it."""
-    return ToolResult(
-        tool_call_id=part.tool_call_id,
-        tool_name=part.tool_name,
-        args=part.args,
-        result=part.result,
-        provider_executed=part.provider_executed,
-    )
-
-
-def _file(part: FilePart) -> File:
-    return File(mime_type=part.mime_type, data=part.data, provider_metadata=part.provider_metadata)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dis
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
+from types import CodeType
 from typing import Any
 
 from interlock.core.shapes import is_sequence
@@ -25,7 +27,13 @@ def may_read_stream_parts(function: Callable[..., Any]) -> bool:
     code = getattr(function, "__code__", None)
     if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return True
-    names = code.co_varnames[inspect.ismethod(function) : code.co_argcount]
+    return _code_may_read(code, inspect.ismethod(function))
+
+
+@lru_cache(maxsize=4096)
+def _code_may_read(code: CodeType, bound: bool) -> bool:
+    """The same of a function's code; remembered, since calls with lists of their own are compiled each time."""
+    names = code.co_varnames[bound : code.co_argcount]
     if not names or _LOOKS_AROUND & set(code.co_names):
         return True
     ctx_name = names[min(1, len(names) - 1)]

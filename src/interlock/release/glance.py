@@ -63,7 +63,16 @@ class Glance:
         safe = len(text)
         for look, pattern in self._always:
             if look is not None:
-                begin = start if pattern.gate is None else _first_start(text, start, pattern.gate)
+                begin = start
+                if pattern.gate is not None:
+                    literal, before, wide = pattern.gate
+                    window = text[start:]
+                    if literal not in window and window.isascii():
+                        # a match can begin only in a run of what may stand in front of the gate
+                        begin += len(window.rstrip(before))
+                        if wide:
+                            safe = min(safe, begin)
+                            continue
                 if begin >= safe:
                     continue
                 found = look(text, begin)
@@ -88,12 +97,3 @@ class Glance:
                     return LOOK_CLOSER
                 safe = place
         return safe
-
-
-def _first_start(text: str, start: int, gate: tuple[str, str]) -> int:
-    """Where a match could begin: where there is no gate, only in a run of what may stand in front of one."""
-    literal, before = gate
-    window = text[start:]
-    if literal in window or not window.isascii():
-        return start
-    return start + len(window.rstrip(before))

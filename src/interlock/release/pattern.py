@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from interlock.core.errors import InterlockError, UsageError
 from interlock.release.heads import ascii_of, rare_starts
@@ -60,6 +60,20 @@ class Found(Protocol):
         ...
 
 
+class AsciiGate(NamedTuple):
+    """A character that every match has.
+
+    Attributes:
+        literal: the character.
+        before: the ASCII characters that may stand in front of it.
+        wide: in a text without it, a match can begin anywhere in a run of those at the end, and nowhere else.
+    """
+
+    literal: str
+    before: str
+    wide: bool
+
+
 class ExactPattern:
     """A pattern that can be searched in a text of which more may come.
 
@@ -76,8 +90,7 @@ class ExactPattern:
         untimed: characters that are searched without looking at the clock: there are few ways to read them.
         look: finds the first place where there is a match, or where one could become one, in one ordinary search; a
             match sets ``lastindex``. None where one search cannot tell. In texts of up to ``untimed`` characters only.
-        gate: a character that every match has, and the ASCII characters that may stand in front of it; None if
-            there is no such character.
+        gate: what every match has to pass; None if there is no such character.
         starts: how a match can begin; None if that can be nearly anywhere.
 
     Raises:
@@ -167,10 +180,10 @@ def _look(read: Read | None, flags: int) -> Callable[[str, int], Any] | None:
         return None
 
 
-def _gate(read: Read | None, flags: int) -> tuple[str, str] | None:
+def _gate(read: Read | None, flags: int) -> AsciiGate | None:
     import regex
 
     if read is None or read.gate is None or flags & regex.IGNORECASE:
         return None
     before = frozenset(char for each in read.gate.before for char in ascii_of(each, flags))
-    return read.gate.literal, "".join(sorted(before))
+    return AsciiGate(read.gate.literal, "".join(sorted(before)), read.gate.wide)

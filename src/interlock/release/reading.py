@@ -62,10 +62,17 @@ class Run(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A character that every match has, and patterns of one character: only these stand in front of it."""
+    """A character that every match has.
+
+    Attributes:
+        before: patterns of one character: only these stand in front of it.
+        literal: the character.
+        wide: any number of those may stand there, and nothing else is asked of them.
+    """
 
     before: tuple[str, ...]
     literal: str
+    wide: bool = False
 
 
 class Read(NamedTuple):
@@ -88,6 +95,8 @@ class Read(NamedTuple):
         run: it is a greedy repeat of one character.
         literal: it begins with this character.
         only: patterns of one character: it reads no others. None: it may.
+        sure: there is one way only to read a given text to its end.
+        parted: it begins with a character that it does not read again.
         gate: what every match has to pass.
     """
 
@@ -105,10 +114,12 @@ class Read(NamedTuple):
     run: Run | None = None
     literal: str | None = None
     only: tuple[str, ...] | None = None
+    sure: bool = False
+    parted: bool = False
     gate: Gate | None = None
 
 
-_EMPTY = Read("", "", _NEVER, "()", 0, 0)
+_EMPTY = Read("", "", _NEVER, "()", 0, 0, only=(), sure=True)
 _REFERENCE_HEADS = tuple(("(?s:.)",) * count for count in range(DEPTH + 1))
 
 
@@ -214,21 +225,12 @@ class _Reader:
                 opened, plain, inner.tail, None, 0, 0, inner.back, ways=inner.ways, early=True, ahead=ahead
             )
             return self._ahead(read, behind)
-        flagged = not captures and opening[0].endswith(":")
-        heads = inner.heads
-        if flagged:
-            heads = tuple(tuple(f"{opening[0]}{each})" for each in head) for head in heads)
-        return inner._replace(
-            opened=opened,
-            plain=plain,
-            tail=tail,
-            heads=heads,
-            early=False,
-            run=None,
-            literal=None,
-            only=None,
-            gate=None,
-        )
+        group = inner._replace(opened=opened, plain=plain, tail=tail, early=False, run=None)
+        if captures or opening["atomic"] or opening[0] == "(?:":
+            return group
+        heads = tuple(tuple(f"{opening[0]}{each})" for each in head) for head in inner.heads)
+        # with other flags, what is known of characters is not true any more
+        return group._replace(heads=heads, literal=None, only=None, sure=False, parted=False, gate=None)
 
     def _then(self, rest: Read, item: Read) -> Read:
         """An item, and what follows it. (Folded from the right: tails nest that way.)"""
@@ -243,13 +245,16 @@ class _Reader:
             followed_by(item.heads, rest.heads),
             tuple(min(_MOST_WAYS, a * b) for a, b in zip(item.ways, rest.ways, strict=True)),
             literal=item.literal,
+            only=_both(item.only, rest.only),
+            sure=item.sure and rest.sure and (item.least == item.width or rest.plain == ""),
+            parted=item.width == item.least == 1 and self._parted(rest.only, item.literal),
             gate=_gate_of_two(item, rest),
         )
 
     def _look_of_two(self, item: Read, rest: Read) -> str | None:
         if item.tail is None or rest.look is None:
             return None
-        if item.run is not None and item.run.low <= 1 and self._parted(item.run, rest.literal):
+        if item.run is not None and item.run.low <= 1 and self._parted((item.run.source,), rest.literal):
             # all of the run, or nothing: there is no need to try less of it
             through = f"{item.plain}+{rest.look}"
             return through if item.run.low == 0 else f"(?:{_END}|{through})"
@@ -260,11 +265,13 @@ class _Reader:
             return f"(?:{through}|(?!{item.ahead}){item.tail})"
         return f"(?:{item.tail}|{through})" if item.early else f"(?:{through}|{item.tail})"
 
-    def _parted(self, run: Run, literal: str | None) -> bool:
-        """Whether the character that has to follow a run cannot be part of it."""
+    def _parted(self, only: tuple[str, ...] | None, literal: str | None) -> bool:
+        """Whether a character is none of those."""
         import regex
 
-        return literal is not None and not regex.fullmatch(f"(?:{run.source})", literal, self._flags)
+        if only is None or literal is None:
+            return False
+        return not any(regex.fullmatch(f"(?:{each})", literal, self._flags) for each in only)
 
     def _ahead(self, read: Read, behind: bool) -> Read:
         if behind:
@@ -286,7 +293,7 @@ class _Reader:
 
 def _character(source: str) -> Read:
     literal = source if len(source) == 1 and source != "." else source[1] if _is_quoted(source) else None
-    return Read(source, source, heads=((source,),), early=True, literal=literal, only=(source,))
+    return Read(source, source, heads=((source,),), early=True, literal=literal, only=(source,), sure=True)
 
 
 def _is_quoted(source: str) -> bool:
@@ -294,7 +301,7 @@ def _is_quoted(source: str) -> bool:
 
 
 def _nothing_wide(source: str) -> Read:
-    return Read(source, source, _NEVER, None, 0, 0, only=())
+    return Read(source, source, _NEVER, None, 0, 0, only=(), sure=True)
 
 
 def _reference(source: str) -> Read:
@@ -315,6 +322,7 @@ def _counts(counted: re.Match[str]) -> tuple[int, float]:
 
 def _repeated(atom: Read, opened: str, quantifier: str, low: int, high: float) -> Read:
     single = atom.width == atom.least == 1 and atom.early
+    sure = atom.sure and (single or atom.parted)
     lazy = quantifier[-1] == "?" and len(quantifier) > 1
     greedy = quantifier[-1] not in "?+" or len(quantifier) == 1
     return Read(
@@ -326,10 +334,14 @@ def _repeated(atom: Read, opened: str, quantifier: str, low: int, high: float) -
         atom.width * high if atom.width and high else 0,
         atom.back,
         repeated(atom.heads, low, high),
-        tuple(_rounds(ways, low, high, window) for ways, window in zip(atom.ways, WINDOWS, strict=True)),
+        tuple(
+            window + 1.0 if sure and high > 1 else _rounds(ways, low, high, window)
+            for ways, window in zip(atom.ways, WINDOWS, strict=True)
+        ),
         early=single and not lazy,
         run=Run(atom.plain, low, high) if single and greedy and high else None,
-        only=atom.only if single else None,
+        only=atom.only,
+        sure=sure,
     )
 
 
@@ -362,12 +374,17 @@ def _tail_of_two(item: Read, rest: Read) -> str | None:
     return through if item.tail == _NEVER else f"(?:{item.tail}|{through})"
 
 
+def _both(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if one is None or other is None else tuple(dict.fromkeys(one + other))
+
+
 def _gate_of_two(item: Read, rest: Read) -> Gate | None:
     if item.literal is not None and item.least and item.run is None:
         return Gate((), item.literal)
     if item.only is None or rest.gate is None:
         return None
-    return Gate(item.only + rest.gate.before, rest.gate.literal)
+    wide = item.run is not None and item.run.low <= 1 and item.run.high == math.inf and not rest.gate.before
+    return Gate(item.only + rest.gate.before, rest.gate.literal, wide)
 
 
 def _either(branches: Sequence[Read]) -> Read:
@@ -386,4 +403,5 @@ def _either(branches: Sequence[Read]) -> Read:
         max(branch.back for branch in branches),
         few(head for branch in branches for head in branch.heads),
         tuple(min(_MOST_WAYS, sum(ways)) for ways in zip(*(branch.ways for branch in branches), strict=True)),
+        only=reduce(_both, (branch.only for branch in branches)),
     )
