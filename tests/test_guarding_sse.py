@@ -384,7 +384,7 @@ def test_log_probabilities_of_text_that_passed_stay() -> None:
 @given(
     values=st.lists(
         st.dictionaries(
-            st.sampled_from("abc"),
+            st.sampled_from(["a", "b", "1234", "Zoë 1234 12345", "😀"]),
             st.one_of(
                 st.text(st.sampled_from('1a"\\😀Zoë'), max_size=9),
                 st.integers(),
@@ -401,7 +401,7 @@ def test_log_probabilities_of_text_that_passed_stay() -> None:
 def test_arguments(
     values: list[dict[str, Any]], ascii_only: bool, places: list[int], data: st.DataObject
 ) -> None:
-    """One fragment each, the guarded value, before the finish reason; heads pass at once."""
+    """One fragment each, the guarded value, keys too, before the finish reason; heads pass at once. R0.3."""
     body = [ROLE]
     left = {number: json.dumps(value, ensure_ascii=ascii_only) for number, value in enumerate(values)}
     body += [call("", number, id=f"call_{number}", type="function", name="look") for number in left]
@@ -418,7 +418,7 @@ def test_arguments(
     assert out.endswith(stop(reason="tool_calls") + USAGE + DONE)
     for number, value in enumerate(values):
         (fragment,) = arguments(out, number)
-        assert json.loads(fragment) == {key: mapped(each) for key, each in value.items()}
+        assert json.loads(fragment) == {mapped(key): mapped(each) for key, each in value.items()}
 
 
 def mapped(value: Any) -> Any:

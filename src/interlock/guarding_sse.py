@@ -13,8 +13,8 @@ import msgspec
 from msgspec import json
 
 from interlock.core.errors import TripWireError
-from interlock.core.step import map_strings
 from interlock.guarding import open_tracks, pieces_of
+from interlock.release.channels import texts_in_value, visit
 from interlock.release.guard import SpanGuard
 from interlock.release.track import Track, through
 
@@ -439,8 +439,10 @@ class _Reader:
 
     def _guarded_arguments(self, text: str) -> str:
         try:
-            value = json.decode(text)
-            return json.encode(map_strings(value, self._guarded)).decode()
+            texts = texts_in_value(json.decode(text), "tool-arguments")
+            return json.encode(
+                visit(texts, lambda found, _: [self._guarded(each) for each in found])
+            ).decode()
         except (msgspec.DecodeError, RecursionError):
             pass  # cut off at the token limit, say
         plain = ESCAPE.sub(_unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
