@@ -1,29 +1,23 @@
-"""Semantic recall over 10,000 messages: the search without the embedding, in SQLite (numpy) and PostgreSQL (pgvector).
-
-python bench/recall.py [postgresql://...]
-"""
+"""Semantic recall over 10,000 messages, without the embedding: in SQLite (numpy) and in PostgreSQL (pgvector)."""
 
 from __future__ import annotations
 
-import asyncio
 import statistics
-import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy
+from measure import Report
 
-from interlock.core.messages import Content, Message, TextPart
-from interlock.core.result import Turn
-from interlock.memory import MessageVectors, Scope, SemanticRecall
+from interlock.memory import MessageVectors, Scope, SemanticRecall, Turn
 from interlock.memory.sql import SqlStore
+from interlock.messages import Content, Message, TextPart
 
 MESSAGES = 10_000
 DIMENSIONS = 384
 THREADS = 100
-ROUNDS = 50
+ROUNDS = 60
+AIM = 20.0  # milliseconds
 
 
 class Known:
@@ -40,48 +34,59 @@ class Known:
         return self.vectors[self.next % len(self.vectors)][None, :]
 
 
-async def measure(url: str, name: str) -> None:
+async def fill(store: SqlStore, index: Any, vectors: Any) -> None:
+    per_thread = MESSAGES // THREADS
+    for thread in range(THREADS):
+        ids = [f"recall-{n}" for n in range(thread * per_thread, (thread + 1) * per_thread)]
+        content = Content(parts=[TextPart(text="what was said " * 5)])
+        messages = [Message(id=id, role="user", content=content.replace()) for id in ids]
+        name = f"recall-{thread}"
+        await store.save_turn(Turn(thread_id=name, resource_id="recall", messages=messages))
+        found = vectors[thread * per_thread : (thread + 1) * per_thread]
+        rows = [
+            MessageVectors(message_id=id, thread_id=name, resource_id="recall", vectors=[vector])
+            for id, vector in zip(ids, found, strict=True)
+        ]
+        await index.upsert("bench", rows)
+
+
+async def measure(report: Report, url: str, name: str) -> None:
+    """Search, and search with reading what was found and what stands around it.
+
+    The ratio is to two things that nobody can go below, timed in between: a product over all the vectors, and one
+    turn's way to the database and back.
+    """
     random = numpy.random.default_rng(1)
     vectors = random.normal(size=(MESSAGES, DIMENSIONS)).astype(numpy.float32)
     vectors /= numpy.linalg.norm(vectors, axis=1, keepdims=True)
     store = SqlStore(url)
     index = store.vector_index()
-    per_thread = MESSAGES // THREADS
-    for thread in range(THREADS):
-        ids = range(thread * per_thread, (thread + 1) * per_thread)
-        content = Content(parts=[TextPart(text="what was said " * 5)])
-        messages = [Message(id=str(i), role="user", content=content.replace()) for i in ids]
-        await store.save_turn(Turn(thread_id=str(thread), resource_id="r", messages=messages))
-        rows = [
-            MessageVectors(message_id=str(i), thread_id=str(thread), resource_id="r", vectors=[vectors[i]])
-            for i in ids
-        ]
-        await index.upsert("bench", rows)
+    await fill(store, index, vectors)
     recall = SemanticRecall(store, index, Known(vectors), cache_size=0)  # type: ignore[arg-type]
+    times: dict[str, list[float]] = {"search": [], "all": [], "least": []}
     started = time.perf_counter()
-    await recall.recall("q0", thread_id="0", resource_id="r")
-    print(f"{name}: first {1000 * (time.perf_counter() - started):.1f} ms", end="; ")
-    for what in ("search", "search and messages"):
-        times: list[float] = []
-        for number in range(ROUNDS):
-            started = time.perf_counter()
-            if what == "search":
-                await index.search("bench", vectors[number], scope=Scope("r"), top_k=4)
-            else:
-                found = await recall.recall(f"q{number + 1}", thread_id="0", resource_id="r")
-                assert len(found) >= 4
-            times.append(1000 * (time.perf_counter() - started))
-        worst = sorted(times)[int(ROUNDS * 0.95)]
-        print(f"{what}: median {statistics.median(times):.1f} ms, 95 % below {worst:.1f} ms", end="; ")
-    print()
+    await recall.recall("q", thread_id="recall-0", resource_id="recall")
+    first = time.perf_counter() - started
+    for number in range(ROUNDS):
+        started = time.perf_counter()
+        await index.search("bench", vectors[number], scope=Scope("recall"), top_k=4)
+        times["search"].append(time.perf_counter() - started)
+        started = time.perf_counter()
+        found = await recall.recall(f"q{number}", thread_id="recall-0", resource_id="recall")
+        times["all"].append(time.perf_counter() - started)
+        assert len(found) >= 4
+        started = time.perf_counter()
+        vectors @ vectors[number]
+        await store.messages(f"recall-{number % THREADS}", resource_id="recall", last=12)
+        times["least"].append(time.perf_counter() - started)
     await store.close()
-
-
-async def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        await measure(f"sqlite:///{Path(folder) / 'bench.db'}", "SQLite and numpy")
-    for url in sys.argv[1:]:
-        await measure(url, "PostgreSQL and pgvector")
-
-
-asyncio.run(main())
+    medians = {what: 1e3 * statistics.median(row) for what, row in times.items()}
+    report.ratio(
+        f"{name}: recall over {MESSAGES:,}, against a product and one read",
+        medians["all"] / medians["least"],
+        at_most=6,
+    )
+    report.against(f"{name}: recall over {MESSAGES:,}, with the messages", medians["all"], "ms", AIM)
+    report.figure(
+        f"{name}: the search alone / the first of a scope", f"{medians['search']:.1f} / {1e3 * first:.0f} ms"
+    )

@@ -1,4 +1,4 @@
-"""What the pipeline and the guards cost: ``make bench``.
+"""What the pipeline, the guards and memory cost: ``make bench``.
 
 Ratios between things timed in the same run decide (exit status 1 when one is missed); absolute figures are printed
 for the record and decide nothing. Each pair is timed in turns and the best of each is taken, so that a machine whose
@@ -20,6 +20,7 @@ from typing import Any
 import guards
 import peers
 from measure import Report, best_of, install_reference
+from memory import conversations
 
 from interlock import Agent, ModelRequest, Processor
 from interlock.chunks import Chunk, Finish, TextDelta, TextEnd, TextStart, Usage
@@ -191,7 +192,7 @@ async def providers(report: Report) -> None:
 async def main() -> int:
     report = Report()
     own = (against_hand_written, linear, memory, empty_run, concurrent, providers, against_reference)
-    for part in (*own, *guards.PARTS, peers.against_peers):
+    for part in (*own, *guards.PARTS, peers.against_peers, conversations):
         await part(report)
     if report.missed:
         print(f"missed: {'; '.join(report.missed)}")

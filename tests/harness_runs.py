@@ -10,8 +10,7 @@ import pytest
 
 from interlock import Agent, ModelRequest, Processor, RunOutcome, RunResult, tool
 from interlock.chunks import Chunk, TextDelta
-from interlock.core.hooks import HOOKS
-from interlock.core.pipeline import implemented
+from interlock.core.hooks import HOOKS, implemented
 
 ALL_HOOKS = tuple(hook.name for hook in HOOKS)
 IN_A_STEP = tuple(name for name in ALL_HOOKS if name not in ("process_input", "process_output_result"))

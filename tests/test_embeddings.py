@@ -25,7 +25,7 @@ from interlock.embeddings import (
     resolve_embedder,
 )
 from interlock.embeddings.cache import EmbeddingCache
-from interlock.models import http
+from interlock.models import retrying
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -38,7 +38,7 @@ KEY = "sk-very-secret-0123456789"
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retrying, "FIRST_WAIT", 0.01)
 
 
 class Lengths:

@@ -22,7 +22,9 @@ def test_it_runs(program: Path, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    # asyncio's debug mode tells of callbacks that took 0.1 s: that is the machine's matter, imports do
+    said = [line for line in ran.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (ran.returncode, ran.stdout, said) == (0, "", [])
 
 
 @pytest.mark.skipif(not ORIGINALS.is_dir(), reason="the originals are not here")

@@ -24,8 +24,8 @@ from interlock import (
     When,
 )
 from interlock.chunks import TextDelta
-from interlock.core.hooks import HOOKS, LANES, hooks_of
-from interlock.core.pipeline import Pipeline, implemented, is_async
+from interlock.core.hooks import HOOKS, LANES, hooks_of, implemented
+from interlock.core.pipeline import Pipeline, is_async
 from interlock.memory import Memory
 from interlock.testing import ScriptedModel, error, text, tool_call
 

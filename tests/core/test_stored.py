@@ -220,6 +220,15 @@ def test_times_are_read_in_every_form_they_are_stored_in(given: Any) -> None:
     assert message_from_row(row).created_at == AT
 
 
+@pytest.mark.parametrize("odd", [1.0, {"a": 1}, ["x"], False])
+def test_a_fallback_that_is_no_text_is_kept_and_not_read(odd: Any) -> None:
+    """R3.6, R3.7: a row of another program may have anything there; it is no text, and survives."""
+    row = {"id": "m", "role": "system", "content": {"format": 2, "parts": [], "content": odd}}
+    message = message_from_row(row)
+    assert message.text == ""
+    assert message_to_row(message)["content"]["content"] == odd
+
+
 def test_an_old_row_keeps_its_fallback() -> None:
     """R3.6, R3.7: a row with no parts has only its flattened text; it is read and kept."""
     row = {"id": "m", "role": "assistant", "content": {"format": 2, "parts": [], "content": "old"}}

@@ -46,7 +46,7 @@ from interlock.core.chunks import (
 )
 from interlock.core.errors import ModelError, UsageError
 from interlock.core.model import LanguageModel, ModelRequest, PromptMessage, PromptText
-from interlock.models import http
+from interlock.models import retrying
 from interlock.models.openai_compatible import OpenAICompatible
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +59,7 @@ HELLO = whole(answer("Hel", "lo"))
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retrying, "FIRST_WAIT", 0.01)
 
 
 def ask(text: str = "Hi", **settings: Any) -> ModelRequest:

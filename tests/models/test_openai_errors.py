@@ -2,26 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from interlock.models.openai_errors import EXCERPT, excerpt, retry_after, stream_error
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": "-1"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "7", "retry-after-ms": "1500"}, 1.5),
-        ({"retry-after": "Mon, 01 Jan 2024 00:00:00 GMT"}, 0),
-    ],
-)
-def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    """Milliseconds, seconds and dates are understood, a date gone by is 0, nonsense is nothing."""
-    assert retry_after(headers) == seconds
+from interlock.models.openai_errors import EXCERPT, excerpt, stream_error
 
 
 def test_long_bodies_are_cut() -> None:

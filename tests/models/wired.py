@@ -70,7 +70,7 @@ async def model_at(
 ) -> AsyncGenerator[LanguageModel]:
     """The model of a wire format at that server; its connections are closed afterwards."""
     if own:
-        model = wire.own_model(server.base_url)
+        model = wire.own_model(server.base_url, silence)
         yield model
         await model.aclose()
         return

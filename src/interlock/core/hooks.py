@@ -54,3 +54,14 @@ LANES: dict[Lane, type[BaseProcessor]] = {
 def hooks_of(lane: Lane) -> tuple[str, ...]:
     """The names of a lane's hooks."""
     return tuple(hook.name for hook in HOOKS if hook.lane == lane)
+
+
+def implemented(processor: BaseProcessor, lane: Lane) -> tuple[str, ...]:
+    """The lane's hooks that this processor has: methods it overrides or callables assigned to it."""
+    base = LANES[lane]
+    return tuple(
+        hook
+        for hook in hooks_of(lane)
+        if hook in getattr(processor, "__dict__", ())
+        or getattr(type(processor), hook, getattr(base, hook)) is not getattr(base, hook)
+    )

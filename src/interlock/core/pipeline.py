@@ -10,10 +10,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from interlock.core.errors import UsageError
-from interlock.core.hooks import HOOKS, LANES, hooks_of
+from interlock.core.hooks import HOOKS, implemented
 from interlock.core.processor import BaseProcessor, Lane
-from interlock.core.shapes import described
+from interlock.core.processor_check import check_processor
 from interlock.core.stream_parts import may_read_stream_parts
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class Pipeline:
         for lane, processors in lists.items():
             seen: set[str] = set()
             for index, (processor, conditions) in enumerate(_flattened(processors, lane)):
-                _check(processor, lane, seen)
+                check_processor(processor, lane, seen)
                 processor.processor_index = index
                 hooks = implemented(processor, lane)
                 self.members.append(Member(processor, lane, hooks))
@@ -126,64 +125,6 @@ def _flattened(processors: Sequence[BaseProcessor], lane: Lane) -> Iterator[Flat
             yield from [each for each in members if implemented(each[0], lane)] or members
         else:
             yield processor, ()
-
-
-def _check(processor: Any, lane: Lane, seen: set[str]) -> None:
-    where = f"{lane}_processors"
-    if isinstance(processor, type):
-        raise UsageError(f"{where}: {processor.__name__} is a class; write {processor.__name__}()")
-    if not isinstance(processor, BaseProcessor):
-        raise UsageError(
-            f"{where}: {type(processor).__name__} is not a processor; subclass interlock.Processor and give it an id"
-        )
-    if not isinstance(processor.id, str) or not processor.id:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"{where}: {type(processor).__name__} has no id; write id = '...' in the class")
-    if processor.on_error not in ("closed", "open"):
-        raise UsageError(
-            f"{where}: processor {processor.id!r}: on_error is 'closed' or 'open', not {processor.on_error!r}"
-        )
-    for hook in implemented(processor, lane):
-        if not callable(getattr(processor, hook)):
-            given = described(getattr(processor, hook))
-            raise UsageError(
-                f"{where}: processor {processor.id!r}: {hook} is {given}; write a method of that name"
-            )
-    if not isinstance(processor, LANES[lane]) or not implemented(processor, lane):
-        raise UsageError(
-            f"{where}: processor {processor.id!r} ({type(processor).__name__}) implements none of the hooks of this "
-            f"list: {', '.join(hooks_of(lane))}{_elsewhere(processor)}"
-        )
-    if processor.id in seen:
-        raise UsageError(
-            f"{where}: two processors have the same id {processor.id!r}; give one of them another id"
-        )
-    ids = [processor.id, *(member.id for member in getattr(processor, "processors", ()))]
-    for each in ids[1:]:
-        if each in seen:
-            raise UsageError(
-                f"{where}: two processors have the same id {each!r}; give one of them another id"
-            )
-    if len(set(ids)) != len(ids):
-        raise UsageError(
-            f"{where}: processor {processor.id!r} has members with the same id; give them ids of their own"
-        )
-    seen.update(ids)
-
-
-def _elsewhere(processor: BaseProcessor) -> str:
-    lanes = [lane for lane in LANES if implemented(processor, lane)]
-    return f"; it belongs in {' and '.join(f'{lane}_processors' for lane in lanes)}" if lanes else ""
-
-
-def implemented(processor: BaseProcessor, lane: Lane) -> tuple[str, ...]:
-    """The lane's hooks that this processor has: methods it overrides or callables assigned to it."""
-    base = LANES[lane]
-    return tuple(
-        hook
-        for hook in hooks_of(lane)
-        if hook in getattr(processor, "__dict__", ())
-        or getattr(type(processor), hook, getattr(base, hook)) is not getattr(base, hook)
-    )
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -61,15 +61,19 @@ def message_from_row(row: Mapping[str, Any]) -> Message:
     rows: list[Any] = content.get("parts") or []
     parts = [part_from_row(part) for part in rows]
     extra = {str(key): value for key, value in content.items() if key not in _CONTENT_FIELDS}
+    fallback = content.get("content")
     if parts:
         # copies of what the parts say: one that a guard does not see must not outlive its edit
         extra = {key: value for key, value in extra.items() if key not in _FLATTENED_FIELDS}
+        fallback = None
+    elif fallback is not None and not isinstance(fallback, str):
+        extra["content"], fallback = fallback, None  # no text: kept, but nobody's words
     return Message(
         id=str(row.get("id") or ""),
         role=row.get("role", "user"),
         content=Content(
             parts=parts,
-            content=None if parts else content.get("content"),
+            content=fallback,
             metadata=dict(content["metadata"]) if content.get("metadata") else None,
             extra=extra or None,
         ),

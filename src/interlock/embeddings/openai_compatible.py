@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import httpx
@@ -11,8 +11,9 @@ import msgspec
 
 from interlock.core.errors import ModelError, UsageError
 from interlock.embeddings.embedder import Kind
-from interlock.models.http import Endpoint, read_body, waiting_time, worth_waiting
-from interlock.models.openai_errors import excerpt, status_error
+from interlock.models.http import Endpoint
+from interlock.models.openai_errors import excerpt
+from interlock.models.retrying import retried
 
 
 class OpenAIEmbedder:
@@ -80,34 +81,20 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self._model_id, "input": list(texts), "encoding_format": "float"}
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
-        for attempt in range(self._max_retries + 1):
-            try:
-                return _vectors(await self._ask(body), len(texts), self._endpoint.where)
-            except ModelError as problem:
-                if attempt == self._max_retries or not worth_waiting(problem):
-                    raise self._endpoint.without_secrets(problem) from None
-                wait = waiting_time(attempt, problem.retry_after)
-            await asyncio.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+        ask = partial(self._ask, msgspec.json.encode(body))
+        try:
+            answer = await retried(ask, retries=self._max_retries)
+            return _vectors(answer, len(texts), self._endpoint.where)
+        except ModelError as problem:
+            raise self._endpoint.without_secrets(problem) from None
 
     async def aclose(self) -> None:
         """Close this event loop's idle connections. A loop that shuts down properly does so by itself."""
         await self._endpoint.aclose()
 
-    async def _ask(self, body: dict[str, Any]) -> bytes:
-        endpoint = self._endpoint
-        client = await endpoint.client()
-        content = msgspec.json.encode(body)
-        try:
-            async with client.stream(
-                "POST", endpoint.url, content=content, headers=endpoint.headers
-            ) as response:
-                if not response.is_success:
-                    said = await read_body(response)
-                    raise status_error(response.status_code, response.headers, said, where=endpoint.where)
-                return await response.aread()
-        except httpx.HTTPError as problem:
-            raise endpoint.transport_error(problem) from None
+    async def _ask(self, content: bytes) -> bytes:
+        async with self._endpoint.post(content) as response:
+            return await response.aread()
 
 
 def _vectors(answer: bytes, count: int, where: str) -> list[list[float]]:

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import re
-from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from functools import cache
-from ssl import SSLContext
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import httpx
 from httpx_sse import EventSource, ServerSentEvent
 
 from interlock.core.chunks import Chunk, ResponseMetadata
-from interlock.core.errors import ModelError, UsageError
+from interlock.core.errors import ModelError
 from interlock.core.model import ModelRequest
-from interlock.models.openai_errors import status_error, unreadable_error
+from interlock.models.http import Endpoint, read_body
+from interlock.models.openai_errors import unreadable_error
 from interlock.models.openai_messages import build_body, encode
 from interlock.models.openai_stream import AnswerReader
+from interlock.models.retrying import retried
 
 log = logging.getLogger("interlock")
 
 Json: TypeAlias = dict[str, Any]
-
-FIRST_WAIT = 0.5
-"""Seconds before the first retry, doubled for each further one."""
-LONGEST_WAIT = 8.0
-LONGEST_RETRY_AFTER = 60.0
-"""Seconds; a provider that asks for more gets no retry, the caller is told instead."""
-CONNECT_TIMEOUT = 10.0
-# less than the 5 s after which uvicorn, Node and llama.cpp hang up, so that none does so under a new request
-KEEPALIVE = 3.0
-LONGEST_BODY = 65_536
-SHORTEST_SECRET = 8
 
 
 class OpenAICompatible:
@@ -74,20 +61,19 @@ class OpenAICompatible:
     ) -> None:
         self._model_id = model_id
         self._provider = provider
-        given = _endpoint(base_url)
-        # what httpx logs, and shows of a request, is its URL: query and password go another way
-        self._url = given.copy_with(query=None, userinfo=b"")
-        self._target = given.raw_path
-        self._where = f"{self._url.scheme}://{self._url.netloc.decode()}{self._url.path}"
-        self._headers = _headers(api_key, headers or {}, given)
-        self._secrets = _secrets(self._headers, given)
-        self._timeout = timeout
         self._total_timeout = total_timeout
-        self._given = client
-        self._clients = _ClientPerLoop(self._make_client)
+        self._endpoint = Endpoint(
+            base_url,
+            "/chat/completions",
+            api_key=api_key,
+            headers=headers or {},
+            accept="text/event-stream",
+            timeout=timeout,
+            client=client,
+        )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._model_id!r} at {self._where})"
+        return f"{type(self).__name__}({self._model_id!r} at {self._endpoint.where})"
 
     @property
     def provider(self) -> str:
@@ -112,53 +98,44 @@ class OpenAICompatible:
         """
         body, warnings = build_body(request, model_id=self._model_id, provider=self._provider)
         for warning in warnings:
-            _tell(self._where, warning)
+            _tell(self._endpoint.where, warning)
         retries = int(request.settings.get("max_retries") or 0)
         limit = request.settings.get("timeout") or self._total_timeout
         deadline = None if limit is None else asyncio.get_running_loop().time() + limit
-        for attempt in range(retries + 1):
-            started = False
-            try:
-                answer = self._attempt(body, warnings, wants_raw=request.wants_raw)
-                async with aclosing(answer if deadline is None else _until(answer, deadline)) as chunks:
-                    async for chunk in chunks:
-                        started = True
-                        yield chunk
-                return
-            except TimeoutError:
-                text = f"{self._where} took longer than the {limit} s a call may take"
-                raise ModelError(text, retryable=True) from None
-            except ModelError as problem:
-                wait = _wait(attempt, problem.retry_after)
-                in_time = deadline is None or asyncio.get_running_loop().time() + wait < deadline
-                if started or attempt == retries or not (_worth_waiting(problem) and in_time):
-                    raise self._without_secrets(problem) from None
-            await asyncio.sleep(wait)
+        begin = partial(self._begin, body, warnings, wants_raw=request.wants_raw)
+        try:
+            async with asyncio.timeout_at(deadline):
+                first, rest = await retried(begin, retries=retries, deadline=deadline)
+            async with aclosing(rest if deadline is None else _until(rest, deadline)) as chunks:
+                yield first
+                async for chunk in chunks:
+                    yield chunk
+        except TimeoutError:
+            text = f"{self._endpoint.where} took longer than the {limit} s a call may take"
+            raise ModelError(text, retryable=True) from None
+        except ModelError as problem:
+            raise self._endpoint.without_secrets(problem) from None
 
     async def aclose(self) -> None:
         """Close this event loop's idle connections. A loop that shuts down properly does so by itself."""
-        await self._clients.aclose()
+        await self._endpoint.aclose()
 
-    async def _attempt(
+    async def _begin(
+        self, body: Json, warnings: list[Json], *, wants_raw: bool
+    ) -> tuple[Chunk, AsyncGenerator[Chunk, None]]:
+        """Everything up to the first chunk, which may be tried again; and the rest, which may not."""
+        chunks = self._answer(body, warnings, wants_raw=wants_raw)
+        return await anext(chunks), chunks  # cancelled while it waits, the generator has hung up
+
+    async def _answer(
         self, body: Json, warnings: list[Json], *, wants_raw: bool
     ) -> AsyncGenerator[Chunk, None]:
-        client = self._given or await self._clients.current()
         reader = AnswerReader(provider=self._provider, request=body, warnings=warnings)
         raw = list[str]()
-        try:
-            async with client.stream(
-                "POST",
-                self._url,
-                content=encode(body),
-                headers=self._headers,
-                extensions={"target": self._target},
-            ) as response:
-                await self._check(response)
-                reader.headers = {
-                    name: self._redacted(value)
-                    for name, value in response.headers.items()
-                    if name != "set-cookie"
-                }
+        async with self._endpoint.post(encode(body)) as response:
+            await self._check(response)
+            reader.headers = self._headers_of(response)
+            try:
                 async with aclosing(EventSource(response).aiter_sse()) as events:
                     async for event in events:
                         if wants_raw:
@@ -170,9 +147,9 @@ class OpenAICompatible:
                         if event.data:
                             for chunk in reader.read(event.data, is_error=event.event == "error"):
                                 yield chunk
-        except httpx.HTTPError as problem:
-            if reader.finish_reason is None and not reader.done:
-                raise self._transport_error(problem) from None
+            except httpx.HTTPError:
+                if reader.finish_reason is None and not reader.done:
+                    raise
         if raw:
             yield ResponseMetadata(raw="".join(raw))
         for chunk in reader.end():
@@ -180,84 +157,14 @@ class OpenAICompatible:
 
     async def _check(self, response: httpx.Response) -> None:
         content_type = response.headers.get("content-type", "")
-        if not response.is_success:
-            body = await _read(response)
-            raise status_error(response.status_code, response.headers, body, where=self._where)
         if "text/event-stream" not in content_type:
-            body = await _read(response)
-            raise unreadable_error(response.status_code, content_type, body, where=self._where)
+            body = await read_body(response)
+            raise unreadable_error(response.status_code, content_type, body, where=self._endpoint.where)
         response.encoding = "utf-8"  # event streams are, whatever the header says
 
-    def _transport_error(self, problem: httpx.HTTPError) -> ModelError:
-        # not chained: an httpx error refers to the request, and that to the key
-        match problem:
-            case httpx.ConnectTimeout() | httpx.PoolTimeout():
-                text = f"no connection to {self._where} in time"
-            case httpx.TimeoutException():
-                text = f"{self._where} was silent for too long ({type(problem).__name__})"
-            case httpx.ConnectError():
-                text = f"cannot connect to {self._where}: {problem}"
-            case _:
-                text = f"{self._where} broke off: {str(problem) or type(problem).__name__}"
-        return ModelError(text, retryable=isinstance(problem, httpx.TransportError))
-
-    def _without_secrets(self, problem: ModelError) -> ModelError:
-        problem.message = self._redacted(problem.message)
-        problem.body = problem.body and self._redacted(problem.body)
-        problem.args = (problem.message,)
-        problem.__context__ = None  # httpx's error refers to the request, and that to the key
-        return problem
-
-    def _redacted(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "[redacted]")
-        return text
-
-    def _make_client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            timeout=httpx.Timeout(self._timeout, connect=min(CONNECT_TIMEOUT, self._timeout)),
-            limits=httpx.Limits(keepalive_expiry=KEEPALIVE),
-            verify=_ssl_context(),
-            # a proxy set for the outside world does not know this machine's own servers
-            trust_env=self._url.host not in ("localhost", "127.0.0.1", "::1"),
-        )
-
-
-class _ClientPerLoop:
-    """An HTTP client for each running event loop: a connection is of no use to another loop."""
-
-    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
-        self._make = make
-        self._open: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[None, None]]] = {}
-
-    async def current(self) -> httpx.AsyncClient:
-        loop = asyncio.get_running_loop()
-        if loop not in self._open:
-            for other in [other for other in self._open if other.is_closed()]:
-                self._open.pop(other, None)
-            client = self._make()
-            closing = _close_at_shutdown(client)
-            await anext(closing)
-            self._open[loop] = (client, closing)
-        return self._open[loop][0]
-
-    async def aclose(self) -> None:
-        opened = self._open.pop(asyncio.get_running_loop(), None)
-        if opened is not None:
-            await opened[1].aclose()
-
-
-async def _close_at_shutdown(client: httpx.AsyncClient) -> AsyncGenerator[None, None]:
-    # a loop closes the generators still open before it stops, and a forgotten one when it is collected
-    try:
-        yield
-    finally:
-        await client.aclose()
-
-
-@cache
-def _ssl_context() -> SSLContext:
-    return httpx.create_ssl_context()  # takes some 20 ms, too long for each loop
+    def _headers_of(self, response: httpx.Response) -> dict[str, str]:
+        headers = response.headers.items()
+        return {name: self._endpoint.redacted(value) for name, value in headers if name != "set-cookie"}
 
 
 async def _until(chunks: AsyncGenerator[Chunk, None], deadline: float) -> AsyncGenerator[Chunk, None]:
@@ -293,61 +200,3 @@ async def _drain(events: AsyncGenerator[ServerSentEvent, None]) -> None:
                 pass
     except TimeoutError:
         pass
-
-
-async def _read(response: httpx.Response) -> str:
-    received = bytearray()
-    try:
-        async for piece in response.aiter_bytes():
-            received += piece
-            if len(received) >= LONGEST_BODY:
-                break
-    except httpx.HTTPError:
-        pass  # what came says more than why the rest did not
-    return received[:LONGEST_BODY].decode("utf-8", "replace")
-
-
-def _worth_waiting(problem: ModelError) -> bool:
-    return problem.retryable and (problem.retry_after or 0) <= LONGEST_RETRY_AFTER
-
-
-def _wait(attempt: int, retry_after: float | None) -> float:
-    if retry_after is not None:
-        return retry_after * random.uniform(1.0, 1.1)
-    return min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) * random.uniform(0.5, 1.0)
-
-
-# ---------------------------------------------------------------------------------------------- configuration
-
-
-def _endpoint(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(base_url)
-    except (httpx.InvalidURL, TypeError):
-        raise UsageError("base_url cannot be read as an address") from None  # it may hold a password
-    if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError("base_url must be a full address such as 'https://api.openai.com/v1'")
-    return url.copy_with(path=f"{url.path.rstrip('/')}/chat/completions")
-
-
-def _headers(api_key: str | None, given: Mapping[str, str], url: httpx.URL) -> httpx.Headers:
-    key = (api_key or "").strip()
-    for name, value in [("api_key", key), *given.items()]:
-        if not (value.isascii() and value.isprintable()):
-            raise UsageError(f"{name} holds a character that no HTTP header may carry")
-    headers = httpx.Headers({"Content-Type": "application/json", "Accept": "text/event-stream"})
-    if url.userinfo:
-        login = f"{url.username}:{url.password}".encode()
-        headers["Authorization"] = f"Basic {b64encode(login).decode()}"
-    if key:
-        headers["Authorization"] = f"Bearer {key}"
-    headers.update(given)
-    return headers
-
-
-def _secrets(headers: httpx.Headers, url: httpx.URL) -> tuple[str, ...]:
-    """What must not show in an error's text, longest first."""
-    values = [v for k, v in headers.items() if re.search("auth|key|token|secret|cookie", k)]
-    values += [value.partition(" ")[2] for value in values]
-    values += [url.password, *url.params.values()]
-    return tuple(sorted({v for v in values if len(v) >= SHORTEST_SECRET}, key=len, reverse=True))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
 
 import msgspec
 
 from interlock.core.errors import ModelError
+from interlock.models.retrying import is_retryable, retry_after
 
 Json: TypeAlias = dict[str, Any]
 
@@ -18,11 +17,6 @@ EXCERPT = 500
 
 TRANSIENT = {"server_error", "overloaded_error", "rate_limit_error", "rate_limit_exceeded", "timeout"}
 """Error codes inside a stream, where no status tells, after which the same request may succeed."""
-
-
-def is_retryable(status: int | None) -> bool:
-    """Whether a request answered with this HTTP status may succeed later."""
-    return status is not None and (status in (408, 409, 429) or 500 <= status <= 599)
 
 
 def status_error(status: int, headers: Mapping[str, str], body: str, *, where: str) -> ModelError:
@@ -78,33 +72,10 @@ def stream_error(error: Any, data: str) -> ModelError:
     )
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the provider asks to wait, from ``retry-after-ms`` or ``retry-after`` (seconds or a date)."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    given = headers.get("retry-after")
-    seconds = _number(given)
-    if seconds is not None or given is None:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
 def excerpt(text: str) -> str:
     """The text on one line, cut after EXCERPT characters."""
     line = " ".join(text.split())
     return line if len(line) <= EXCERPT else f"{line[:EXCERPT]}..."
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if 0 <= value < float("inf") else None
 
 
 def _json(body: str) -> Any:

@@ -19,7 +19,8 @@ from pydantic_ai.exceptions import (
 
 from interlock.core.errors import InterlockError, ModelError, UsageError
 from interlock.core.shapes import is_dict, is_list
-from interlock.models.openai_errors import excerpt, is_retryable
+from interlock.models.openai_errors import excerpt
+from interlock.models.retrying import is_retryable
 
 TRANSIENT = (
     ModelConnectionError,

@@ -88,7 +88,7 @@ class Exchange:
         """Its response begins."""
         self._response = response
         self.status = response.status_code
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.headers = {name.lower(): self._redacted(value) for name, value in response.headers.items()}
         self.headers.pop("set-cookie", None)
         response.stream = _Noted(response.stream, self._pieces)
 
@@ -146,11 +146,15 @@ class Exchange:
 
     def without_secrets(self, problem: ModelError) -> ModelError:
         """The error with every secret of the request taken out of its text and body."""
-        for secret in self.secrets:
-            problem.message = problem.message.replace(secret, "[redacted]")
-            problem.body = problem.body and problem.body.replace(secret, "[redacted]")
+        problem.message = self._redacted(problem.message)
+        problem.body = problem.body and self._redacted(problem.body)
         problem.args = (problem.message,)
         return problem
+
+    def _redacted(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "[redacted]")
+        return text
 
 
 class _Noted(httpx.AsyncByteStream, httpx2.AsyncByteStream):

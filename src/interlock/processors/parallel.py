@@ -11,8 +11,8 @@ from typing import Any
 
 from interlock.core.context import HookContext, Latch
 from interlock.core.errors import TripWire, UsageError
-from interlock.core.hooks import HOOKS, LANES
-from interlock.core.pipeline import Composition, implemented, is_async
+from interlock.core.hooks import HOOKS, LANES, implemented
+from interlock.core.pipeline import Composition, is_async
 from interlock.core.processor import BaseProcessor, Processor
 from interlock.core.result import RunOutcome
 

@@ -15,8 +15,9 @@ from msgspec import UNSET, json
 
 from interlock.core.context import HookContext
 from interlock.core.errors import ModelError, UsageError
+from interlock.core.hooks import implemented
 from interlock.core.model import LanguageModel, has_native_structured_output
-from interlock.core.pipeline import Composition, implemented
+from interlock.core.pipeline import Composition
 from interlock.core.processor import BaseProcessor, InputProcessor, OutputProcessor
 from interlock.core.shapes import described, is_mapping
 from interlock.core.step import OutputResult, OutputStep, StepChange, StepInput

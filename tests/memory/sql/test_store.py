@@ -132,7 +132,8 @@ async def test_the_last_messages_walk_an_index(database_url: str) -> None:
     explain = "EXPLAIN " if pg else "EXPLAIN QUERY PLAN "
 
     async def plan(connection: Any) -> str:
-        statement = store._reading.last("t1", "r", 20).compile(
+        query, values = store._reading.last("t1", "r", 20)
+        statement = query.params(values).compile(
             dialect=connection.dialect, compile_kwargs={"literal_binds": True}
         )
         rows = await connection.execute(text(explain + str(statement).replace(":", r"\:")))

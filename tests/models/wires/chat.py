@@ -37,9 +37,9 @@ def model(base_url: str, client: httpx2.AsyncClient) -> OpenAIChatModel:
     return OpenAIChatModel(MODEL, provider=OpenAIProvider(api_key=KEY, base_url=base_url, http_client=client))
 
 
-def own_model(base_url: str) -> OpenAICompatible:
+def own_model(base_url: str, silence: float = 9.0) -> OpenAICompatible:
     """Our own adapter, at the fault server."""
-    return OpenAICompatible(MODEL, base_url=base_url, api_key=KEY, provider=PROVIDER)
+    return OpenAICompatible(MODEL, base_url=base_url, api_key=KEY, provider=PROVIDER, timeout=silence)
 
 
 def body(turn: Turn) -> bytes:

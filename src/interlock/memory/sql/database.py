@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from interlock.core.errors import InterlockError
 from interlock.memory.sql.address import checked_address
 from interlock.memory.sql.errors import is_locked, sqlstate, storage_error
-from interlock.memory.sql.schema import is_ready, make_ready
+from interlock.memory.sql.schema import is_ready, load_migrations, make_ready
 
 log = logging.getLogger("interlock")
 
@@ -123,6 +123,7 @@ class Database:
             async with self._transaction(opened, writes=False) as connection:
                 ready = await connection.run_sync(is_ready)
             if not ready:
+                await asyncio.to_thread(load_migrations)  # a large import: the loop goes on meanwhile
                 async with self._transaction(opened, writes=True) as connection:
                     await connection.run_sync(make_ready)
             opened.ready = True

@@ -26,6 +26,13 @@ def is_ready(connection: Connection) -> bool:
     return list(found) == [VERSION]
 
 
+def load_migrations() -> None:
+    """Import what :func:`make_ready` needs; it takes a while."""
+    import alembic.operations
+    import alembic.runtime.migration
+    import alembic.script  # noqa: F401
+
+
 def make_ready(connection: Connection) -> None:
     """Make or change the tables, inside the transaction that the caller began and will commit.
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from interlock.core.chunks import Usage
@@ -15,17 +14,14 @@ from interlock.core.errors import UsageError
 from interlock.core.messages import Message
 from interlock.core.result import Turn
 from interlock.memory.in_memory import another_resource
-from interlock.memory.order import dated
 from interlock.memory.sql.database import Database
-from interlock.memory.sql.reading import Reading
-from interlock.memory.sql.rows import encoded, message_of, message_values, metadata_of, thread_of
+from interlock.memory.sql.reading import AROUND, NOBODY, Reading, whose
+from interlock.memory.sql.rows import message_of, metadata_of, thread_of
 from interlock.memory.sql.tables import USAGE_COLUMNS, make_tables
+from interlock.memory.sql.turns import Turns, together
+from interlock.memory.sql.writing import Writing
 from interlock.memory.store import MessagePage, Thread, ThreadPage, TurnUsage
 from interlock.memory.vectors import VectorIndex
-from interlock.memory.working_text import changed
-
-NOBODY = ""
-"""The ``resourceId`` of threads without a resource: the reference's column cannot be NULL."""
 
 
 class SqlStore:
@@ -44,6 +40,8 @@ class SqlStore:
         self._pg = not self.database.is_sqlite
         self._tables = make_tables("postgresql" if self._pg else "sqlite")
         self._reading = Reading(self._tables, pg=self._pg)
+        self._writing = Writing(self._tables, pg=self._pg)
+        self._turns = Turns(self._reading, self._writing)
 
     def __repr__(self) -> str:
         return f"<SqlStore {self.database.url.render_as_string(hide_password=True)}>"
@@ -75,7 +73,7 @@ class SqlStore:
 
         async def work(connection: AsyncConnection) -> list[Any]:
             await self._owner(connection, thread_id, resource_id)
-            found = await connection.execute(self._reading.last(thread_id, resource_id, last))
+            found = await connection.execute(*self._reading.last(thread_id, resource_id, last))
             return list(found.mappings())
 
         rows = await self.database.read(work)
@@ -83,98 +81,9 @@ class SqlStore:
 
     async def save_turn(self, turn: Turn) -> None:
         """See :meth:`interlock.memory.Store.save_turn`."""
-        times = await self.database.write(lambda connection: self._save(connection, turn))
+        times = await self.database.write(lambda connection: self._turns.save(connection, turn))
         for message, time in zip(turn.messages, times, strict=True):
             message.created_at = time
-
-    async def _save(self, connection: AsyncConnection, turn: Turn) -> list[datetime]:
-        metadata = await self._touch(connection, turn)
-        await self._change_working_memory(connection, turn, metadata)
-        known, newest = await self._known(connection, turn)
-        times = dated(turn.messages, known, newest)
-        await self._put(connection, turn, times)
-        if turn.run_id:
-            values = {name: getattr(turn.usage, name) for name in USAGE_COLUMNS}
-            insert = self._insert(self._tables.usage).on_conflict_do_nothing(index_elements=["run_id"])
-            spent = {"run_id": turn.run_id, "thread_id": turn.thread_id, "created_at": datetime.now(UTC)}
-            await connection.execute(insert, [values | spent])
-        return times
-
-    async def _touch(self, connection: AsyncConnection, turn: Turn) -> Any:
-        """Begin the thread or mark it updated; its row is locked from here on, so its turns come one by one.
-
-        Returns:
-            The row's id and metadata.
-        """
-        table, now = self._tables.threads, datetime.now(UTC)
-        owner = turn.resource_id or NOBODY
-        thread = Thread(id=turn.thread_id, resource_id=turn.resource_id, created_at=now, updated_at=now)
-        insert = self._insert(table)
-        times = {name: insert.excluded[name] for name in self._zoned("updatedAt")}
-        insert = insert.on_conflict_do_update(
-            index_elements=["id"], set_=times, where=table.c["resourceId"] == owner
-        ).returning(table.c["id"], table.c["metadata"])
-        row = (await connection.execute(insert, [self._thread_values(thread)])).mappings().first()
-        if row is None:
-            raise another_resource(turn.thread_id, turn.resource_id)
-        return row
-
-    async def _change_working_memory(self, connection: AsyncConnection, turn: Turn, thread: Any) -> None:
-        """What the turn changed in working memory: in the thread's metadata, or in the resource's row."""
-        in_thread = [change for change in turn.memory_changes if change.scope == "thread"]
-        if in_thread:
-            metadata = metadata_of(thread)
-            metadata["workingMemory"] = changed(metadata.get("workingMemory"), in_thread)
-            table = self._tables.threads
-            await connection.execute(
-                update(table).where(table.c["id"] == turn.thread_id), {"metadata": self._json(metadata)}
-            )
-        in_resource = [change for change in turn.memory_changes if change.scope == "resource"]
-        if in_resource and turn.resource_id is not None:
-            table = self._tables.resources
-            # written first, so that the row is locked when it is read
-            insert, row = self._resource_row(turn.resource_id, None, ("updatedAt",))
-            insert = insert.returning(table.c["workingMemory"])
-            current = (await connection.execute(insert, [row])).scalar_one()
-            text = changed(current, in_resource) or ""
-            await connection.execute(
-                update(table).where(table.c["id"] == turn.resource_id), {"workingMemory": text}
-            )
-
-    async def _known(
-        self, connection: AsyncConnection, turn: Turn
-    ) -> tuple[dict[str, datetime], datetime | None]:
-        """The times of those that are stored already, and the thread's newest."""
-        known: dict[str, datetime] = {}
-        newest = None
-        ids = [message.id for message in turn.messages]
-        for row in (await connection.execute(self._reading.known(turn.thread_id, ids))).mappings():
-            if row["id"] is None:
-                newest = row["createdAt"]
-            elif row["thread_id"] != turn.thread_id:
-                raise _taken(row["id"])
-            else:
-                known[row["id"]] = row["createdAt"]
-        return known, newest
-
-    async def _put(self, connection: AsyncConnection, turn: Turn, times: Sequence[datetime]) -> None:
-        table = self._tables.messages
-        rows = [
-            self._with_zones(message_values(message, turn.thread_id, turn.resource_id, time), "createdAt")
-            for message, time in zip(turn.messages, times, strict=True)
-        ]
-        if not rows:
-            return
-        insert = self._insert(table)
-        insert = insert.on_conflict_do_update(
-            index_elements=["id"],
-            set_={name: insert.excluded[name] for name in ("content", "role", "type")},
-            where=table.c["thread_id"] == insert.excluded["thread_id"],
-        ).returning(table.c["id"])
-        stored = {row.id for row in await connection.execute(insert, rows)}
-        for row in rows:
-            if row["id"] not in stored:  # another thread took the id meanwhile
-                raise _taken(row["id"])
 
     # -------------------------------------------------------------------------------------------------------- threads
 
@@ -184,11 +93,9 @@ class SqlStore:
         made = thread.replace(
             created_at=thread.created_at or now, updated_at=thread.updated_at or thread.created_at or now
         )
-        table = self._tables.threads
-        insert = self._insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c["id"])
 
         async def work(connection: AsyncConnection) -> bool:
-            return bool(list(await connection.execute(insert, [self._thread_values(made)])))
+            return bool(list(await connection.execute(*self._writing.made(made))))
 
         if not await self.database.write(work):
             raise UsageError(f"there is a thread {thread.id!r} already")
@@ -201,13 +108,10 @@ class SqlStore:
 
     async def threads(self, *, resource_id: str | None, page: int = 0, per_page: int = 100) -> ThreadPage:
         """See :meth:`interlock.memory.ConversationStore.threads`."""
-        table = self._tables.threads
-        own = table.c["resourceId"] == (resource_id or NOBODY)
-        order = (table.c["updatedAt"].desc(), table.c["id"].desc())
-        shown = select(table).where(own).order_by(*order).limit(per_page).offset(page * per_page)
+        count, shown = self._reading.threads(resource_id, page, per_page)
 
         async def work(connection: AsyncConnection) -> tuple[int, list[Any]]:
-            total = await connection.scalar(select(func.count()).select_from(table).where(own))
+            total = await connection.scalar(count)
             return total or 0, list((await connection.execute(shown)).mappings())
 
         total, rows = await self.database.read(work)
@@ -229,12 +133,12 @@ class SqlStore:
             if row is None:
                 raise UsageError(f"there is no thread {thread_id!r}")
             now = datetime.now(UTC)
-            values: dict[str, Any] = self._with_zones({"updatedAt": now}, "updatedAt")
+            values: dict[str, Any] = self._writing.with_zones({"updatedAt": now}, "updatedAt")
             if title is not None:
                 values["title"] = title
             if metadata is not None:
                 merged = {**metadata_of(row), **metadata}
-                values["metadata"] = self._json({k: v for k, v in merged.items() if v is not None})
+                values["metadata"] = self._writing.json({k: v for k, v in merged.items() if v is not None})
             await connection.execute(update(table).where(table.c["id"] == thread_id), values)
             return thread_of({**row, **values})
 
@@ -263,9 +167,9 @@ class SqlStore:
 
         async def work(connection: AsyncConnection) -> tuple[int, list[Any]]:
             await self._owner(connection, thread_id, resource_id)
-            total = await connection.scalar(self._reading.count(thread_id, resource_id))
+            total = await connection.scalar(*self._reading.count(thread_id, resource_id))
             shown = self._reading.page(thread_id, resource_id, page, per_page)
-            return total or 0, list((await connection.execute(shown)).mappings())
+            return total or 0, list((await connection.execute(*shown)).mappings())
 
         total, rows = await self.database.read(work)
         return MessagePage(
@@ -276,32 +180,33 @@ class SqlStore:
         self, message_ids: Sequence[str], *, resource_id: str | None, before: int = 0, after: int = 0
     ) -> list[Message]:
         """See :meth:`interlock.memory.ConversationStore.messages_around`."""
-        if not message_ids:
-            return []
+        ids = list(dict.fromkeys(message_ids))
 
         async def work(connection: AsyncConnection) -> list[Any]:
-            around = self._reading.around(message_ids, resource_id, before, after)
-            return [dict(row) for row in (await connection.execute(around)).mappings()]
+            rows: list[Any] = []
+            for some in together(ids, AROUND):
+                around = self._reading.around(some, resource_id, before, after)
+                rows += (await connection.execute(*around)).mappings()
+            return rows
 
-        rows = await self.database.read(work)
-        threads = {row["id"]: row["thread_id"] for row in rows}
-        order = list(dict.fromkeys(threads[id] for id in message_ids if id in threads))
-        messages = {row["id"]: message_of(row) for row in rows}
-        return sorted(messages.values(), key=lambda m: order.index(m.thread_id or ""))
+        rows = {row["id"]: (row["place"], message_of(row)) for row in await self.database.read(work)}
+        threads = dict.fromkeys(rows[id][1].thread_id for id in ids if id in rows)
+        order = {thread_id: n for n, thread_id in enumerate(threads)}
+        found = sorted(rows.values(), key=lambda row: (order[row[1].thread_id], row[1].created_at, row[0]))
+        return [message for _, message in found]
 
     async def delete_messages(self, message_ids: Sequence[str], *, resource_id: str | None) -> int:
         """See :meth:`interlock.memory.ConversationStore.delete_messages`."""
-        if not message_ids:
-            return 0
         table = self._tables.messages
-        statement = (
-            delete(table)
-            .where(table.c["id"].in_(list(message_ids)), self._reading.owned(resource_id))
-            .returning(table.c["id"])
-        )
+        own = delete(table).where(self._reading.owned(resource_id is None)).returning(table.c["id"])
 
         async def work(connection: AsyncConnection) -> int:
-            return len(list(await connection.execute(statement)))
+            gone = 0
+            for some in together(list(dict.fromkeys(message_ids))):
+                gone += len(
+                    list(await connection.execute(own.where(table.c["id"].in_(some)), whose(resource_id)))
+                )
+            return gone
 
         return await self.database.write(work)
 
@@ -336,26 +241,12 @@ class SqlStore:
 
     async def set_resource_memory(self, resource_id: str, text: str | None) -> None:
         """See :meth:`interlock.memory.ConversationStore.set_resource_memory`."""
-        insert, row = self._resource_row(resource_id, text, ("workingMemory", "updatedAt"))
+        put = self._writing.resource(resource_id, text, ("workingMemory", "updatedAt"))
 
         async def work(connection: AsyncConnection) -> None:
-            await connection.execute(insert, [row])
+            await connection.execute(*put)
 
         await self.database.write(work)
-
-    def _resource_row(self, resource_id: str, text: str | None, changed: tuple[str, ...]) -> tuple[Any, Any]:
-        """An INSERT of a resource that changes these columns where it is there already, and its values."""
-        now = datetime.now(UTC)
-        row = self._with_zones(
-            {"id": resource_id, "createdAt": now, "updatedAt": now}, "createdAt", "updatedAt"
-        )
-        row |= {"workingMemory": text, "metadata": self._json({})}
-        insert = self._insert(self._tables.resources)
-        names = [name for name in row if name.removesuffix("Z") in changed]
-        insert = insert.on_conflict_do_update(
-            index_elements=["id"], set_={name: insert.excluded[name] for name in names}
-        )
-        return insert, row
 
     async def usage(self, thread_id: str, *, resource_id: str | None) -> list[TurnUsage]:
         """See :meth:`interlock.memory.ConversationStore.usage`."""
@@ -386,42 +277,8 @@ class SqlStore:
         self, connection: AsyncConnection, thread_id: str, resource_id: str | None, *, lock: bool = False
     ) -> Any:
         """The thread's row, if there is one; refused if it is another's."""
-        table = self._tables.threads
-        statement = select(table).where(table.c["id"] == thread_id)
-        if lock:
-            statement = statement.with_for_update()  # SQLite has no such thing: there, one writes at a time
-        row = (await connection.execute(statement)).mappings().first()
+        found = await connection.execute(*self._reading.thread(thread_id, lock=lock))
+        row = found.mappings().first()
         if row is not None and row["resourceId"] != (resource_id or NOBODY):
             raise another_resource(thread_id, resource_id)
         return row
-
-    def _insert(self, table: Any) -> Any:
-        return postgresql.insert(table) if self._pg else sqlite.insert(table)
-
-    def _json(self, value: Any) -> Any:
-        return value if self._pg else encoded(value)
-
-    def _zoned(self, *names: str) -> list[str]:
-        """The columns that hold these times."""
-        return [*names, *(f"{name}Z" for name in names if self._pg)]
-
-    def _with_zones(self, values: dict[str, Any], *names: str) -> dict[str, Any]:
-        for name in names if self._pg else ():
-            time: datetime = values[name]
-            values[f"{name}Z"] = time.replace(microsecond=time.microsecond // 1000 * 1000)
-        return values
-
-    def _thread_values(self, thread: Thread) -> dict[str, Any]:
-        values: dict[str, Any] = {
-            "id": thread.id,
-            "resourceId": thread.resource_id or NOBODY,
-            "title": thread.title,
-            "metadata": self._json(thread.metadata),
-            "createdAt": thread.created_at,
-            "updatedAt": thread.updated_at,
-        }
-        return self._with_zones(values, "createdAt", "updatedAt")
-
-
-def _taken(message_id: str) -> UsageError:
-    return UsageError(f"the message id {message_id!r} is taken by a message of another thread")
