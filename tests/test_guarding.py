@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Agent, Chain, TripWireError, UsageError, guard_stream, guard_text
-from interlock.processors import RegexFilter
+from interlock.processors import RegexFilter, Unit, UnitGuard, Verdict
 from interlock.testing import ScriptedModel, text
 
 PATTERNS = {
@@ -246,3 +246,103 @@ async def test_streams_at_the_same_time_share_nothing() -> None:
     row = guards(["word", "lazy"])
     streams = [collect(spoken([f"{n} x", "d", "oor", f" y{n}"]), row) for n in range(20)]
     assert ["".join(out) for out in await asyncio.gather(*streams)] == [f"{n} [LAZY]{n}" for n in range(20)]
+
+
+class Slow(UnitGuard):
+    """A judge that has to wait; objects to sentences with a digit in them."""
+
+    async def judge(self, unit: Unit, ctx: Any) -> Verdict:
+        await asyncio.sleep(0)
+        if any(char.isdigit() for char in unit.text):
+            return Verdict.replace(f"<{len(unit.text)}>", reason="digits")
+        return Verdict.allow()
+
+
+@given(pieces=st.lists(st.text("ab1. ", max_size=5), max_size=6), behind=st.booleans())
+def test_judges_are_guards_without_the_agent_too(pieces: list[str], behind: bool) -> None:
+    """A UnitGuard whose judge waits, in a row with patterns: guard_text and guard_stream give what a run gives, for
+    every way of cutting. R0.2.
+    """
+
+    def row() -> list[Any]:
+        judge = Slow(id="slow", unit="sentence", strategy="redact")
+        return [RegexFilter({"aa": "a+"}), judge] if behind else [judge, RegexFilter({"aa": "a+"})]
+
+    async def check() -> None:
+        said = "".join(pieces)
+        whole = (await guard_text(said, row())).text
+        out = await collect(spoken(pieces), row())
+        assert "".join(out) == whole
+        assert all(out)
+        agent = Agent(id="a", model=ScriptedModel([text(*pieces)]), output_processors=row())
+        assert (await agent.generate("hi")).text == whole
+
+    asyncio.run(check())
+
+
+@pytest.mark.anyio
+async def test_what_a_judge_says_is_told() -> None:
+    """Its finds are in the detections and go to on_detection; a block is a TripWireError, nothing of it is out.
+
+    R2.6, R5.2.
+    """
+    told: list[Any] = []
+    guard = Slow(id="slow", strategy="detect", on_detection=told.append)
+    found = await guard_text("One. 22. Three.", [guard])
+    assert found.text == "One. 22. Three."
+    assert [(each.rule, each.offset, each.length, each.reason) for each in told] == [("slow", 5, 4, "digits")]
+    assert found.detections == told
+    out: list[str] = []
+    with pytest.raises(TripWireError, match="digits"):
+        await into(out, ["One. 2", "2. Three."], [Slow(id="slow", strategy="block")])
+    assert out == ["One. "]
+
+
+class Asks(UnitGuard):
+    """A judge that does with its ctx what it is told to."""
+
+    async def judge(self, unit: Unit, ctx: Any) -> Verdict:
+        ctx.violation("seen")
+        ctx.state["seen"] = unit.index
+        assert ctx.request_context.get("tenant") is None
+        assert not ctx.cancelled
+        if "stop" in unit.text:
+            ctx.abort("stopped", metadata={"why": "asked"})
+        if "run" in unit.text:
+            ctx.message_list.get.all.db()
+        return Verdict.allow()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("late", ["closed", "open"])
+async def test_a_judge_without_a_run(late: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """It may abort; what only a run has is missing, which counts as a failed check and is told. R5.4."""
+    guard = Asks(id="asks", error_strategy="warn" if late == "open" else "strict")
+    assert (await guard_text("fine", [guard])).text == "fine"
+    with pytest.raises(TripWireError) as stopped:
+        await guard_text("stop", [guard])
+    assert (stopped.value.reason, stopped.value.metadata) == ("stopped", {"why": "asked"})
+    if late == "open":
+        assert (await guard_text("run", [guard])).text == "run"
+    else:
+        with pytest.raises(TripWireError) as failed:
+            await guard_text("run", [guard])
+        assert failed.value.metadata == {"check_failed": True, "cause": "UsageError"}
+    assert "asks for ctx.message_list" in caplog.text
+
+
+class Never(UnitGuard):
+    """A judge that never comes to a verdict."""
+
+    async def judge(self, unit: Unit, ctx: Any) -> Verdict:
+        await asyncio.Event().wait()
+        return Verdict.allow()
+
+
+@pytest.mark.anyio
+async def test_a_late_verdict_is_closed_or_open_as_declared() -> None:
+    """The latency budget of a judge holds without the agent too. R4.6."""
+    with pytest.raises(TripWireError, match="no verdict within"):
+        await guard_text("late", [Never(id="never", latency_budget=0.01)])
+    open_guard = Never(id="never", latency_budget=0.01, late="open")
+    assert (await guard_text("late", [open_guard])).text == "late"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import UsageError, guard_sse, guard_text
-from interlock.processors import RegexFilter, SpanGuard
+from interlock.processors import RegexFilter, SpanGuard, Unit, UnitGuard, Verdict
 
 T = TypeVar("T")
 
@@ -384,7 +384,7 @@ def test_log_probabilities_of_text_that_passed_stay() -> None:
 @given(
     values=st.lists(
         st.dictionaries(
-            st.sampled_from("abc"),
+            st.sampled_from(["a", "b", "1234", "Zoë 1234 12345", "😀"]),
             st.one_of(
                 st.text(st.sampled_from('1a"\\😀Zoë'), max_size=9),
                 st.integers(),
@@ -401,7 +401,7 @@ def test_log_probabilities_of_text_that_passed_stay() -> None:
 def test_arguments(
     values: list[dict[str, Any]], ascii_only: bool, places: list[int], data: st.DataObject
 ) -> None:
-    """One fragment each, the guarded value, before the finish reason; heads pass at once."""
+    """One fragment each, the guarded value, keys too, before the finish reason; heads pass at once. R0.3."""
     body = [ROLE]
     left = {number: json.dumps(value, ensure_ascii=ascii_only) for number, value in enumerate(values)}
     body += [call("", number, id=f"call_{number}", type="function", name="look") for number in left]
@@ -418,7 +418,7 @@ def test_arguments(
     assert out.endswith(stop(reason="tool_calls") + USAGE + DONE)
     for number, value in enumerate(values):
         (fragment,) = arguments(out, number)
-        assert json.loads(fragment) == {key: mapped(each) for key, each in value.items()}
+        assert json.loads(fragment) == {mapped(key): mapped(each) for key, each in value.items()}
 
 
 def mapped(value: Any) -> Any:
@@ -568,3 +568,46 @@ def test_the_source_is_closed_and_its_errors_pass() -> None:
             await collect(broken(), [PIN])
 
     asyncio.run(check())
+
+
+class Judge(UnitGuard):
+    """A judge that has to wait; objects to sentences with a digit in them."""
+
+    async def judge(self, unit: Unit, ctx: Any) -> Verdict:
+        await asyncio.sleep(0)
+        found = any(char.isdigit() for char in unit.text)
+        return Verdict.replace(f"<{unit.channel} {len(unit.text)}>") if found else Verdict.allow()
+
+
+async def all_of(pieces: Iterable[bytes], *guards: Any) -> list[bytes]:
+    return [out async for out in guard_sse(pieces, guards)]
+
+
+@given(content=st.lists(st.text("ab1. ", max_size=4), max_size=6), places=PLACES)
+def test_judges_of_units(content: list[str], places: list[int]) -> None:
+    """A UnitGuard whose judge waits, behind patterns: joined, what the two make of the whole text, however the bytes
+    are cut. R0.2.
+    """
+    row = (RegexFilter({"a": "a+"}, id="a"), Judge(id="judge", strategy="redact"))
+    body = b"".join([*map(text, content), stop(), DONE])
+
+    async def check() -> None:
+        out = b"".join(await all_of(cut(body, places), *row))
+        assert joined(out) == (await guard_text("".join(content), row)).text
+        assert out.endswith(stop() + DONE)
+
+    asyncio.run(check())
+
+
+def test_a_unit_of_reasoning_ends_where_text_follows() -> None:
+    """The answer does not wait for the end of the step behind a thought without a full stop; arguments are judged too,
+    with their channel. R4.6.
+    """
+    row = (Judge(id="judge", strategy="redact"),)
+    thought = event(choice({"reasoning_content": "1 no"}))
+    said = [thought, text("Yes. "), text("No. ")]
+    out = asyncio.run(all_of([*said, call('{"q": "1"}', id="c", name="look")], *row))
+    assert joined(b"".join(out), "reasoning_content") == "<reasoning 4>"
+    first = next(number for number, piece in enumerate(out) if b"Yes" in piece)
+    assert first < len(out) - 1
+    assert [json.loads(each) for each in arguments(b"".join(out))] == [{"q": "<tool-arguments 1>"}]

@@ -13,16 +13,16 @@ import msgspec
 from msgspec import json
 
 from interlock.core.errors import TripWireError
-from interlock.core.step import map_strings
-from interlock.guarding import open_tracks, pieces_of
-from interlock.release.guard import SpanGuard
-from interlock.release.track import Track, through
+from interlock.guarding import Guard, feed, open_tracks, pieces_of
+from interlock.release.channels import Channel, texts_in_value, visit_async
+from interlock.release.track import Track
+from interlock.release.unit_guard import UnitTrack
 
 log = logging.getLogger("interlock")
 
 Json: TypeAlias = dict[str, Any]
 
-FIELDS = {
+FIELDS: dict[str, Channel] = {
     "content": "text",
     "refusal": "text",
     "audio": "text",
@@ -48,7 +48,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 async def guard_sse(
-    stream: AsyncIterable[bytes] | Iterable[bytes], guards: Sequence[SpanGuard]
+    stream: AsyncIterable[bytes] | Iterable[bytes], guards: Sequence[Guard]
 ) -> AsyncGenerator[bytes, None]:
     """The SSE bytes of a streamed OpenAI chat completion through guards, as they arrive.
 
@@ -66,7 +66,8 @@ async def guard_sse(
 
     Args:
         stream: the response's bytes, sync or async, cut anywhere. An async generator is closed at the end.
-        guards: guards such as ``RegexFilter``, in order.
+        guards: guards such as ``RegexFilter``, or of your own (SpanGuard, UnitGuard), in order; see
+            :func:`interlock.guard_stream`. A unit of reasoning ends where text follows it.
 
     Yields:
         Whole events; never an empty piece.
@@ -79,9 +80,12 @@ async def guard_sse(
         try:
             try:
                 async for piece in pieces:
-                    for out in reader.read(piece):
-                        yield out
-                for out in reader.end():
+                    for line in reader.lines(piece):
+                        await reader.read_line(line)
+                        for out in reader.taken():
+                            yield out
+                await reader.end()
+                for out in reader.taken():
                     yield out
             except TripWireError as block:
                 yield reader.ending(block)
@@ -117,20 +121,27 @@ class _Text:
 
     __slots__ = ("_stages",)
 
-    def __init__(self, tracks: list[Track]) -> None:
-        self._stages: list[tuple[Track, deque[tuple[_Piece, int, bool]]]] = [
+    def __init__(self, tracks: list[Track | UnitTrack]) -> None:
+        self._stages: list[tuple[Track | UnitTrack, deque[tuple[_Piece, int, bool]]]] = [
             (each, deque()) for each in tracks
         ]
 
-    def push(self, piece: _Piece) -> None:
-        self._hand(0, piece, piece.text, last=True)
+    async def push(self, piece: _Piece) -> None:
+        await self._hand(0, piece, piece.text, last=True)
 
-    def finish(self) -> None:
+    async def finish(self) -> None:
         for number, (track, _) in enumerate(self._stages):
-            track.feed("", final=True)
-            self._drain(number)
+            await feed(track, "", final=True)
+            await self._drain(number)
 
-    def _hand(self, number: int, piece: _Piece, text: str, *, last: bool) -> None:
+    async def finish_units(self) -> None:
+        """Another text follows: a unit under way is complete; else that text would wait for the end."""
+        for number, (track, _) in enumerate(self._stages):
+            if isinstance(track, UnitTrack):
+                await feed(track, "", final=True)
+                await self._drain(number)
+
+    async def _hand(self, number: int, piece: _Piece, text: str, *, last: bool) -> None:
         """Text of a piece to a guard, or out behind the last; ``last``: of this piece there is no more."""
         if number == len(self._stages):
             piece.out += text
@@ -139,10 +150,10 @@ class _Text:
         track, waiting = self._stages[number]
         waiting.append((piece, len(text), last))
         if text:
-            track.feed(text)
-        self._drain(number)
+            await feed(track, text)
+        await self._drain(number)
 
-    def _drain(self, number: int) -> None:
+    async def _drain(self, number: int) -> None:
         track, waiting = self._stages[number]
         while waiting:
             piece, length, last = waiting[0]
@@ -153,9 +164,13 @@ class _Text:
             else:
                 waiting[0] = (piece, length - taken, last)
             if text or (complete and last):
-                self._hand(number + 1, piece, text, last=complete and last)
+                await self._hand(number + 1, piece, text, last=complete and last)
             if not complete:
                 return
+
+
+_Found: TypeAlias = tuple[Channel, tuple[str, ...], _Piece]
+"""A piece of a text: its channel, its way there, itself."""
 
 
 class _Call:
@@ -191,6 +206,12 @@ class _Choice:
         self.calls: list[_Call] = []
         self.finished = False
         self._by_index: dict[int | None, _Call] = {}
+
+    async def finish_reasoning(self) -> None:
+        """Text follows: the units of reasoning that are under way are complete."""
+        for path, text in self.texts.items():
+            if FIELDS.get(path[0]) == "reasoning":
+                await text.finish_units()
 
     def call_of(self, index: int | None, id: str, name: str) -> _Call:
         """The call a piece belongs to. Some providers leave the index out, or number every call 0."""
@@ -230,7 +251,7 @@ class _Entry:
 class _Reader:
     """Bytes in, whole events out. No I/O."""
 
-    def __init__(self, guards: Sequence[SpanGuard]) -> None:
+    def __init__(self, guards: Sequence[Guard]) -> None:
         open_tracks(guards, [])  # tells whether these are guards
         self._guards = list(guards)
         self._buffer = bytearray()
@@ -241,21 +262,27 @@ class _Reader:
         self._choices: dict[int, _Choice] = {}
         self._frame: Json = {}
         self._line: deque[_Entry] = deque()
+        self._out: list[bytes] = []
         self._unended = False
 
-    def read(self, piece: bytes) -> Iterator[bytes]:
+    def lines(self, piece: bytes) -> Iterator[bytes]:
+        """The lines that are complete now."""
         self._buffer += piece
-        for line in self._lines(final=False):
-            yield from self._read_line(line)
+        return self._lines(final=False)
 
-    def end(self) -> Iterator[bytes]:
+    def taken(self) -> list[bytes]:
+        """What may leave now; asked once."""
+        out, self._out = self._out, []
+        return out
+
+    async def end(self) -> None:
         """The stream has ended, perhaps within an event."""
         for line in self._lines(final=True):
-            yield from self._read_line(line)
+            await self.read_line(line)
         if self._block:
-            yield from self._close_block()
-        self._finish_all()
-        yield from self._leaving()
+            await self._close_block()
+        await self._finish_all()
+        self._leave()
 
     def ending(self, block: TripWireError) -> bytes:
         error = {"message": block.reason, "type": "tripwire", "code": block.processor_id}
@@ -289,11 +316,12 @@ class _Reader:
         del buffer[:start]
         self._searched = len(buffer) - buffer.endswith(b"\r")
 
-    def _read_line(self, line: bytes) -> Iterator[bytes]:
+    async def read_line(self, line: bytes) -> None:
+        """One line, with its end."""
         content = line.rstrip(b"\r\n")
         if not content:
             self._block.append(line)
-            yield from self._close_block()
+            await self._close_block()
             return
         name, _, value = content.partition(b":")
         if name == b"data":
@@ -303,20 +331,20 @@ class _Reader:
             return
         elif not name and not self._block:
             self._line.append(_Entry([line]))  # a comment between events does not wait for more
-            yield from self._leaving()
+            self._leave()
             return
         self._block.append(line)
 
-    def _close_block(self) -> Iterator[bytes]:
+    async def _close_block(self) -> None:
         lines, self._block = self._block, []
         data, self._data = b"\n".join(self._data), []
         try:
-            self._read_event(lines, data)
+            await self._read_event(lines, data)
         except _Unreadable as problem:
             self._unread(str(problem))
         except RecursionError:
             self._unread("an event is nested too deeply")
-        yield from self._leaving()
+        self._leave()
 
     def _unread(self, what: str) -> None:
         for guard in self._guards:
@@ -327,9 +355,9 @@ class _Reader:
 
     # --------------------------------------------------------------------------------------------------------- events
 
-    def _read_event(self, lines: list[bytes], data: bytes) -> None:
+    async def _read_event(self, lines: list[bytes], data: bytes) -> None:
         if data.strip() == b"[DONE]":
-            self._finish_all()
+            await self._finish_all()
             self._line.append(_Entry(lines))
             return
         if not data.strip():
@@ -344,10 +372,10 @@ class _Reader:
         self._frame = {key: event[key] for key in FRAME if key in event} or self._frame
         fresh: list[_Entry] = []
         for choice in choices:
-            self._read_choice(choice, entry, fresh)
+            await self._read_choice(choice, entry, fresh)
         self._line.extend([*fresh, entry])
 
-    def _read_choice(self, given: Json, entry: _Entry, before: list[_Entry]) -> None:
+    async def _read_choice(self, given: Json, entry: _Entry, before: list[_Entry]) -> None:
         index = given.get("index", 0)
         if not isinstance(index, int):
             raise _Unreadable("a choice's index is no number")
@@ -355,45 +383,48 @@ class _Reader:
         if self._guards and "message" in given:
             del given["message"]
             entry.changed = True
-        found = [("text", ("text",), piece) for piece in _texts(given, "text")]
+        found: list[_Found] = []
+        found.extend(("text", ("text",), piece) for piece in _texts(given, "text"))
         delta = given.get("delta")
         calls: list[tuple[_Call, Json]] = []
         if delta is not None:
             delta = _dict(delta, "a delta")
             for field, channel in FIELDS.items():
                 if field in delta:
-                    found += [(channel, path, piece) for path, piece in _pieces(delta, field, (field,))]
+                    found.extend((channel, path, piece) for path, piece in _pieces(delta, field, (field,)))
             if self._of("tool-arguments"):
                 calls = list(self._calls(choice, delta))
-        self._push(choice, given, entry, found)
+        await self._push(choice, given, entry, found)
         self._keep(choice, entry, calls)
         if given.get("finish_reason"):
-            self._finish(choice)
+            await self._finish(choice)
             here = {id(call): function for call, function in calls}
-            for call, arguments in self._arguments(choice):
+            for call, arguments in await self._arguments(choice):
                 if id(call) in here:
                     here[id(call)]["arguments"] = arguments
                     entry.changed = True
                 else:
                     before.append(self._added(index, call.delta(arguments)))
 
-    def _push(
+    async def _push(
         self,
         choice: _Choice,
         given: Json,
         entry: _Entry,
-        found: list[tuple[str, tuple[str, ...], _Piece]],
+        found: list[_Found],
     ) -> None:
         for channel, path, piece in found:
             guards = self._of(channel)
             if choice.finished and piece.text and guards:
                 raise _Unreadable("text came behind the finish reason")
+            if channel == "text" and piece.text:
+                await choice.finish_reasoning()
             if path not in choice.texts:
                 choice.texts[path] = _Text(open_tracks(guards, [], channel))
             entry.pieces.append((given, piece))
-            choice.texts[path].push(piece)
+            await choice.texts[path].push(piece)
 
-    def _of(self, channel: str) -> list[SpanGuard]:
+    def _of(self, channel: Channel) -> list[Guard]:
         return [guard for guard in self._guards if channel in guard.channels]
 
     # ---------------------------------------------------------------------------------------------------------- calls
@@ -430,40 +461,46 @@ class _Reader:
             function["arguments"] = ""
             entry.changed = True
 
-    def _arguments(self, choice: _Choice) -> Iterator[tuple[_Call, str]]:
+    async def _arguments(self, choice: _Choice) -> list[tuple[_Call, str]]:
         """The calls of a finished choice, with what stands for their arguments."""
+        found: list[tuple[_Call, str]] = []
         for call in choice.calls:
             if text := "".join(call.arguments):
                 call.arguments.clear()
-                yield call, self._guarded_arguments(text)
+                found.append((call, await self._guarded_arguments(text)))
+        return found
 
-    def _guarded_arguments(self, text: str) -> str:
+    async def _guarded_arguments(self, text: str) -> str:
         try:
-            value = json.decode(text)
-            return json.encode(map_strings(value, self._guarded)).decode()
+            texts = texts_in_value(json.decode(text), "tool-arguments")
+            return json.encode(await visit_async(texts, self._all_guarded)).decode()
         except (msgspec.DecodeError, RecursionError):
             pass  # cut off at the token limit, say
         plain = ESCAPE.sub(_unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        guarded = self._guarded(plain)
-        return guarded if guarded != plain else self._guarded(text)
+        guarded = await self._guarded(plain)
+        return guarded if guarded != plain else await self._guarded(text)
 
-    def _guarded(self, text: str) -> str:
+    async def _all_guarded(self, texts: list[str], channel: Channel) -> list[str]:
+        return [await self._guarded(text) for text in texts]
+
+    async def _guarded(self, text: str) -> str:
         for track in open_tracks(self._of("tool-arguments"), [], "tool-arguments"):
-            (text,) = through(track, [text])
+            await feed(track, text, final=True)
+            text = track.take_all()
         return text
 
     # -------------------------------------------------------------------------------------------------------- the end
 
-    def _finish(self, choice: _Choice) -> None:
+    async def _finish(self, choice: _Choice) -> None:
         if not choice.finished:
             choice.finished = True
             for text in choice.texts.values():
-                text.finish()
+                await text.finish()
 
-    def _finish_all(self) -> None:
+    async def _finish_all(self) -> None:
         for index, choice in self._choices.items():
-            self._finish(choice)
-            for call, arguments in self._arguments(choice):
+            await self._finish(choice)
+            for call, arguments in await self._arguments(choice):
                 self._line.append(self._added(index, call.delta(arguments)))
 
     def _added(self, index: int, delta: Json) -> _Entry:
@@ -474,16 +511,16 @@ class _Reader:
 
     # -------------------------------------------------------------------------------------------------------- leaving
 
-    def _leaving(self) -> Iterator[bytes]:
+    def _leave(self) -> None:
         """What may leave: all in front of the first event that waits, and what is decided of that one's texts."""
         while self._line:
             entry = self._line[0]
             if not all(piece.done for _, piece in entry.pieces):
                 if part := self._part(entry):
-                    yield from self._sent(part)
+                    self._send(part)
                 return
             self._line.popleft()
-            yield from self._sent(self._rendered(entry))
+            self._send(self._rendered(entry))
 
     def _part(self, entry: _Entry) -> bytes:
         choices: list[Json] = []
@@ -500,11 +537,11 @@ class _Reader:
         frame = {key: value for key, value in (entry.event or {}).items() if key in FRAME}
         return _with_data(entry.lines, {**frame, "choices": choices})
 
-    def _sent(self, out: bytes) -> Iterator[bytes]:
+    def _send(self, out: bytes) -> None:
         if out:
             before = b"\n\n" if self._unended else b""
             self._unended = not _ended(out)
-            yield before + out
+            self._out.append(before + out)
 
     def _rendered(self, entry: _Entry) -> bytes:
         """An event whose texts are decided; as it came, where they did not change."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Agent, Chain, UsageError, When, guard_stream, guard_text
-from interlock.processors import RegexFilter
+from interlock.processors import KeywordFilter, RegexFilter, SpanGuard
+from interlock.release.guard import GuardOptions
 from interlock.release.pattern import ExactPattern
 from interlock.release.scanner import Rule
 from interlock.testing import ScriptedModel, text
@@ -124,3 +127,71 @@ def test_rules_that_mean_nothing_are_refused(rules: Any, says: str) -> None:
     """The error says what was wrong and what to write. R2.4."""
     with pytest.raises(UsageError, match=regex.escape(says) if "(" in says else says):
         RegexFilter(rules)
+
+
+@pytest.mark.parametrize("phases", ["input", "output", "all"])
+def test_phases_are_short_for_channels(phases: Any) -> None:
+    """``input`` is the channel of that name, ``output`` all others, ``all`` (the default) both."""
+    channels = RegexFilter({"a": "a"}, phases=phases).channels
+    assert ("input" in channels) == (phases != "output")
+    assert ("text" in channels) == ("data" in channels) == (phases != "input")
+    assert RegexFilter({"a": "a"}).channels == RegexFilter({"a": "a"}, phases="all").channels
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"phases": "inputs"}, "phases is one of 'all', 'input', 'output', not 'inputs'"),
+        ({"phases": "input", "channels": ["text"]}, "give one of them"),
+    ],
+)
+def test_phases_that_mean_nothing_are_refused(options: Any, says: str) -> None:
+    """An unknown phase, and phases beside channels, are told at set-up."""
+    with pytest.raises(UsageError, match=says):
+        RegexFilter({"a": "a"}, **options)
+
+
+@pytest.mark.anyio
+async def test_a_phase_left_out_is_not_guarded() -> None:
+    """A filter of one phase leaves the other as it is, in an agent that has it in both lists. R0.2."""
+    for phases, told, said in (("input", "[PIN]", "1234"), ("output", "1234", "[PIN]")):
+        guard = RegexFilter({"pin": r"\d{4}"}, phases=phases)  # type: ignore[arg-type]
+        model = ScriptedModel([text("1234")])
+        agent = Agent(id="a", model=model, input_processors=[guard], output_processors=[guard])
+        assert (await agent.generate("1234")).text == said
+        assert told in model.calls[0].prompt_text
+
+
+def test_what_rules_cost_is_told_at_set_up(caplog: pytest.LogCaptureFixture) -> None:
+    """Rules that wait for the whole text, look back without a limit or need a clock are named, the others not.
+
+    Spec R4.6 (what is held is said).
+    """
+    rules = {
+        "plain": r"\b\d{4}\b",
+        "nested": r"\((?:[^()]|(?R))*\)",
+        "behind": r"(?<=a.*)b",
+        "slow": r"(?:a|aa)+$",
+    }
+    with caplog.at_level(logging.INFO, logger="interlock"):
+        guard = RegexFilter(rules, id="costly")
+    assert guard.costs["nested"] == ("whole text",)
+    assert "look-behind" in guard.costs["behind"]
+    assert guard.costs["slow"] == ("timed",)
+    assert "plain" not in guard.costs
+    (line,) = [record.getMessage() for record in caplog.records if "cost more" in record.getMessage()]
+    assert "'costly'" in line
+    assert "nested (whole text)" in line
+    caplog.clear()
+    assert RegexFilter({"plain": rules["plain"]}).costs == {}
+    assert not caplog.records
+
+
+def test_every_option_of_a_guard_is_in_the_one_list() -> None:
+    """GuardOptions has what SpanGuard takes beside its id; filters pass it on, and an unknown one is refused."""
+    taken = set(inspect.signature(SpanGuard.__init__).parameters) - {"self", "id"}
+    assert taken == set(GuardOptions.__annotations__)
+    wrong: Any = {"strategie": "block"}
+    for made in (lambda: RegexFilter({"a": "a"}, **wrong), lambda: KeywordFilter(["a"], **wrong)):
+        with pytest.raises(TypeError, match="strategie"):
+            made()

@@ -111,12 +111,12 @@ def all_compile(row: Sequence[Drawn]) -> bool:
     return all(map(compiles, [source for drawn in row for source in drawn.patterns]))
 
 
-def through_all(row: Sequence[Drawn], given: str) -> str:
-    """What guards in a row make of a whole text."""
+def through_all(row: Sequence[Drawn], given: str, first: int = 0) -> str:
+    """What guards in a row make of a whole text; ``first``: the number of the first of them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            for number, drawn in enumerate(row):
+            for number, drawn in enumerate(row, first):
                 given = drawn.whole(number, given)
         except (MemoryError, TimeoutError):  # a pattern that `regex` itself cannot cope with
             assume(False)

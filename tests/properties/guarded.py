@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from drawn import Drawn, rows, through_all
 from hypothesis import strategies as st
@@ -60,9 +60,43 @@ class Case:
     again: bool
 
     @property
-    def wanted(self) -> str:
-        """What the guards make of the whole text."""
-        return through_all(self.row, self.text)
+    def holder(self) -> Any:
+        """Where the text is in this channel: in keys and in values of an object, or alone."""
+        match self.channel:
+            case "tool-arguments":
+                return {"q": {self.text: [self.text]}}
+            case "tool-results" | "data":
+                return {"q": [self.text, 1], self.text: {self.text: None}}
+            case _:
+                return self.text
+
+    @property
+    def wanted(self) -> Any:
+        """What the guards make of it."""
+        value = self.holder
+        for number, drawn in enumerate(self.row):
+            value = _redacted(value, lambda text, n=number, d=drawn: through_all([d], text, n))
+        return value
+
+
+def _redacted(value: Any, guard: Callable[[str], str]) -> Any:
+    """A value with all its texts guarded, said a second time; of keys that become the same each has its number."""
+    if isinstance(value, str):
+        return guard(value)
+    if isinstance(value, list):
+        return [_redacted(inner, guard) for inner in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast(Form, value)
+    made: Form = {}
+    kept = [key for key in given if guard(key) == key]
+    for key, inner in given.items():
+        name = guard(key)
+        others = [*kept, *made]
+        if name != key and name in others:
+            name = next(n for i in range(2, 9) if (n := f"{name} ({i})") not in others)
+        made[name] = _redacted(inner, guard)
+    return made
 
 
 @st.composite
@@ -125,7 +159,7 @@ def _blocks(case: Case) -> list[Chunk]:
 
 def _call(case: Case) -> list[Chunk]:
     """A call with the text in its arguments, streamed as JSON in pieces."""
-    written = json.dumps({"q": case.text}, ensure_ascii=False)
+    written = json.dumps(case.holder, ensure_ascii=False)
     cuts = sorted({min(len(written), len(piece or "") * 3) for piece in case.pieces})
     return [
         ToolInputStart(tool_call_id="c", tool_name="look"),
@@ -133,7 +167,7 @@ def _call(case: Case) -> list[Chunk]:
             ToolInputDelta(tool_call_id="c", args_text=written[start:end])
             for start, end in pairwise([0, *cuts, len(written)])
         ),
-        ToolCall(tool_call_id="c", tool_name="look", args={"q": case.text}),
+        ToolCall(tool_call_id="c", tool_name="look", args=case.holder),
     ]
 
 
@@ -144,9 +178,9 @@ def _script(case: Case) -> list[Any]:
         case "tool-arguments":
             return _call(case)
         case "tool-results":
-            return [ToolCall(tool_call_id="c", tool_name="look", args={"q": ""})]
+            return [ToolCall(tool_call_id="c", tool_name="tell", args={})]
         case "data":
-            return [DataChunk(type="data-note", data={"note": [case.text]}), text("ok")]
+            return [DataChunk(type="data-note", data=case.holder), text("ok")]
         case "sources":
             return [Source(id="s", url="u", title=case.text), text("ok")]
         case "input":
@@ -156,17 +190,24 @@ def _script(case: Case) -> list[Any]:
 # ----------------------------------------------------------------------------------------------------- a run of it
 
 
-_looked: ContextVar[tuple[list[str], str]] = ContextVar("looked")
+_asked: ContextVar[list[Any]] = ContextVar("asked")
+_told: ContextVar[Any] = ContextVar("told")
 
 
-def look(q: str) -> dict[str, str]:
+@tool
+def look(q: dict[str, list[str]]) -> str:
     """Look."""
-    asked, said = _looked.get()
-    asked.append(q)
-    return {"said": said}
+    _asked.get().append({"q": q})
+    return ""
 
 
-LOOK = tool(look)  # once: to read a signature takes as long as a run
+@tool
+def tell() -> Any:
+    """Tell."""
+    return _told.get()
+
+
+TOOLS = [look, tell]  # made once: to read a signature takes as long as a run
 
 
 @dataclass(frozen=True)
@@ -176,7 +217,7 @@ class Seen:
     places: Form
     chunks: list[Chunk]
     result: RunResult
-    asked: list[str]
+    asked: list[Any]
     stored: list[Any]
     calls: int
 
@@ -188,15 +229,16 @@ async def seen(case: Case, options: Sequence[Form] = ()) -> Seen:
         case: the case.
         options: for each guard of the row.
     """
-    asked: list[str] = []
-    _looked.set((asked, case.text if case.channel == "tool-results" else "x"))
+    asked: list[Any] = []
+    _asked.set(asked)
+    _told.set(case.holder)
     only: Form = {} if case.channel != "reasoning" else {"channels": ["reasoning"]}
     given = list(options) or [{}] * len(case.row)
     guards = [drawn.made(number, **only, **given[number]) for number, drawn in enumerate(case.row)]
     lists: Form = {"input_processors" if case.channel == "input" else "output_processors": guards}
     model = ScriptedModel(_script(case), [text("yes")], [text("yes")])
     memory = Memory()
-    agent = Agent(id="a", model=model, tools=[LOOK], memory=memory, **lists)
+    agent = Agent(id="a", model=model, tools=TOOLS, memory=memory, **lists)
     chunks, result = await _run(agent, case)
     calls = len(model.calls)
     places: Form = {}
@@ -211,8 +253,8 @@ async def seen(case: Case, options: Sequence[Form] = ()) -> Seen:
             for name, found in _PLACES[case.channel](chunks, result, rows, prompt).items()
             if (case.mode == "stream" or name not in _SENT) and (case.again or name != "prompt")
         }
-        if case.channel == "tool-arguments":
-            places["tool"] = asked
+        if case.channel == "tool-arguments" and list(case.wanted) == ["q"]:
+            places["tool"] = asked  # else the call does not fit its tool any more
     return Seen(places, chunks, result, asked, rows, calls)
 
 
@@ -285,28 +327,28 @@ def _reasoning(chunks: list[Chunk], result: RunResult, rows: list[Any], prompt: 
 def _arguments(chunks: list[Chunk], result: RunResult, rows: list[Any], prompt: list[Any]) -> Form:
     deltas = _of(ToolInputDelta, chunks)
     return {
-        "client": [chunk.args["q"] for chunk in _of(ToolCall, chunks)],
-        "deltas": [json.loads("".join(chunk.args_text for chunk in deltas))["q"]] if deltas else [],
-        "result": [call.args["q"] for call in result.tool_calls],
-        "stored": [part.args["q"] for part in _kept(rows, ToolInvocationPart)],
-        "prompt": [part["input"]["q"] for part in _prompted(prompt, "tool-call", "assistant")],
+        "client": [chunk.args for chunk in _of(ToolCall, chunks)],
+        "deltas": [json.loads("".join(chunk.args_text for chunk in deltas))] if deltas else [],
+        "result": [call.args for call in result.tool_calls],
+        "stored": [part.args for part in _kept(rows, ToolInvocationPart)],
+        "prompt": [part["input"] for part in _prompted(prompt, "tool-call", "assistant")],
     }
 
 
 def _results(chunks: list[Chunk], result: RunResult, rows: list[Any], prompt: list[Any]) -> Form:
     return {
-        "client": [chunk.result["said"] for chunk in _of(ToolResult, chunks)],
-        "result": [each.result["said"] for each in result.tool_results],
-        "stored": [part.result["said"] for part in _kept(rows, ToolInvocationPart)],
-        "prompt": [part["output"]["value"]["said"] for part in _prompted(prompt, "tool-result", "tool")],
+        "client": [chunk.result for chunk in _of(ToolResult, chunks)],
+        "result": [each.result for each in result.tool_results],
+        "stored": [part.result for part in _kept(rows, ToolInvocationPart)],
+        "prompt": [part["output"]["value"] for part in _prompted(prompt, "tool-result", "tool")],
     }
 
 
 def _data(chunks: list[Chunk], result: RunResult, rows: list[Any], prompt: list[Any]) -> Form:
     return {
-        "client": [chunk.data["note"][0] for chunk in _of(DataChunk, chunks)],
-        "result": [part.data["note"][0] for part in _kept(result.messages, DataPart)],
-        "stored": [part.data["note"][0] for part in _kept(rows, DataPart)],
+        "client": [chunk.data for chunk in _of(DataChunk, chunks)],
+        "result": [part.data for part in _kept(result.messages, DataPart)],
+        "stored": [part.data for part in _kept(rows, DataPart)],
     }
 
 

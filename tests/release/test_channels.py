@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.chunks import DataChunk, Source, ToolCall, ToolError, ToolInputDelta, ToolResult
-from interlock.messages import Content, Message, TextPart, ToolInvocationPart
+from interlock.messages import Content, Message, SourcePart, TextPart, ToolInvocationPart
 from interlock.release.channels import (
     CHANNELS,
     Texts,
@@ -38,12 +38,26 @@ def shown(texts: Texts[Any]) -> tuple[list[Any], Any]:
 
 
 def test_strings_of_a_value() -> None:
-    """Every string is a text of its own, keys stay; what does not change is the same object."""
-    value = {"k": ["a", 1, {"n": "b"}], "none": None}
-    assert visit(texts_in_value(value, "data"), named) == {"k": ["data:a", 1, {"n": "data:b"}], "none": None}
+    """Every string is a text of its own, keys too, each of them once; what does not change is the same object. R0.3."""
+    value = {"k": ["a", 1, {"n": "b", "k": "c"}], "none": None}
+    assert visit(texts_in_value(value, "data"), named) == {
+        "data:k": ["data:a", 1, {"data:n": "data:b", "data:k": "data:c"}],
+        "data:none": None,
+    }
     seen, same = shown(texts_in_value(value, "data"))
-    assert seen == [("data", ["a"]), ("data", ["b"])]
+    assert seen == [("data", [each]) for each in ("k", "none", "a", "n", "b", "c")]
     assert same is value
+
+
+def test_keys_that_become_the_same_are_numbered() -> None:
+    """No value is lost where two keys are replaced alike; a key that stays keeps its name, whatever stands before."""
+    value = {"x1": 1, "[X]": 2, "x2": 3, "y": {"x2": 4}, 5: 6}
+    redacted = visit(
+        texts_in_value(value, "data"),
+        lambda texts, _: ["[X]" if each.startswith("x") else each for each in texts],
+    )
+    assert redacted == {"[X] (2)": 1, "[X]": 2, "[X] (3)": 3, "y": {"[X]": 4}, "5": 6}
+    assert list(redacted) == ["[X] (2)", "[X]", "[X] (3)", "y", "5"]
 
 
 @pytest.mark.anyio
@@ -65,11 +79,16 @@ def test_a_message() -> None:
     parts = [TextPart(text="a"), call, TextPart(text="b")]
     message = Message(id="m", role="user", content=Content(parts=list(parts), content="ab"))
     seen, _ = shown(texts_in_message(message))
-    assert seen == [("input", ["a", "b"]), ("input", ["z"])]
+    assert seen == [("input", ["a", "b"]), ("input", ["q"]), ("input", ["z"])]
     visit(texts_in_message(message), named)
     assert (parts[0].text, parts[2].text) == ("input:a", "input:b")  # type: ignore[union-attr]
     assert message.content.content == "input:ainput:b"
-    assert call.args == {"q": "input:z"}
+    assert call.args == {"input:q": "input:z"}
+    link = SourcePart(source={"id": "s", "title": "t", "url": "u"})
+    cited = Message(id="m", role="user", content=Content(parts=[link]))
+    assert shown(texts_in_message(cited))[0] == [("input", []), ("input", ["t"]), ("input", ["u"])]
+    visit(texts_in_message(cited), named)
+    assert link.source == {"id": "s", "title": "input:t", "url": "input:u"}
     other = Message(id="m", role="user", content=Content(parts=[], content="old"))
     assert shown(texts_in_message(other))[0] == [("input", []), ("input", ["old"])]
 
@@ -80,11 +99,14 @@ def test_chunks() -> None:
     error = ToolError(tool_call_id="1", tool_name="t", args={"q": "a"}, error="e")
     answer = ToolResult(tool_call_id="1", tool_name="t", args={"q": "a"}, result="r")
     for chunk, expected in (
-        (DataChunk(type="data-x", data={"k": "v"}), [("data", ["v"])]),
+        (DataChunk(type="data-x", data={"k": "v"}), [("data", ["k"]), ("data", ["v"])]),
         (Source(title="t", url="u"), [("sources", ["t"]), ("sources", ["u"])]),
-        (call, [("tool-arguments", ["a"])]),
-        (error, [("tool-arguments", ["a"]), ("tool-results", ["e"])]),
-        (answer, [("tool-arguments", ["a"])]),
+        (call, [("tool-arguments", ["q"]), ("tool-arguments", ["a"])]),
+        (
+            error,
+            [("tool-arguments", ["q"]), ("tool-arguments", ["a"]), ("tool-results", ["e"])],
+        ),
+        (answer, [("tool-arguments", ["q"]), ("tool-arguments", ["a"])]),
     ):
         texts = texts_in_chunk(chunk, ALL, streaming=True)
         assert texts is not None

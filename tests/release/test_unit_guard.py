@@ -230,8 +230,8 @@ async def test_all_channels() -> None:
     assert [c.title for c in chunks if isinstance(c, Source)] == ["[no]"]
     assert [c.data for c in chunks if isinstance(c, DataChunk)] == [{"t": "[no]"}]
     assert guard.texts("input") == ["ix. ", "Hello"]
-    assert guard.texts("tool-arguments") == ["qx"]
-    assert guard.texts("tool-results") == ["ax. ", "b"]
+    assert guard.texts("tool-arguments") == ["q", "qx"]
+    assert guard.texts("tool-results") == ["found", "n", "ax. ", "b"]
     assert result.text == "firstdone"
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Unpack
 
 from interlock.core.errors import UsageError
 from interlock.core.shapes import is_mapping
-from interlock.release.guard import CHANNELS, Channel, Detection, Redaction, SpanGuard, Strategy
+from interlock.release.guard import GuardOptions, SpanGuard
 from interlock.release.keywords import LONGEST, KeywordIndex, KeywordScanner
 from interlock.release.scanner import TextScanner
 
@@ -21,7 +21,7 @@ class KeywordFilter(SpanGuard):
         case_sensitive: whether upper and lower case differ.
         fold_diacritics: whether accents are passed over (``cafe`` finds ``café``).
         whole_words: whether a term must not be part of a longer word.
-        strategy, channels, redaction, replacement, on_detection, report_text, error_strategy: see
+        options: strategy, channels, redaction, replacement, on_detection, report_text, error_strategy: see
             :class:`interlock.processors.SpanGuard`.
 
     Raises:
@@ -42,24 +42,9 @@ class KeywordFilter(SpanGuard):
         fold_diacritics: bool = False,
         whole_words: bool = True,
         id: str = "keyword-filter",
-        strategy: Strategy = "redact",
-        channels: Sequence[Channel] = CHANNELS,
-        redaction: Redaction = "placeholder",
-        replacement: str | Callable[[str, str], str] | None = None,
-        on_detection: Callable[[Detection], object] | None = None,
-        report_text: bool = False,
-        error_strategy: Literal["strict", "warn"] = "strict",
+        **options: Unpack[GuardOptions],
     ) -> None:
-        super().__init__(
-            id=id,
-            strategy=strategy,
-            channels=channels,
-            redaction=redaction,
-            replacement=replacement,
-            on_detection=on_detection,
-            report_text=report_text,
-            error_strategy=error_strategy,
-        )
+        super().__init__(id=id, **options)
         listed: Mapping[str, str] | list[str] = terms if is_mapping(terms) else list(terms)  # type: ignore[assignment]
         if isinstance(terms, str):
             raise UsageError(f"KeywordFilter: terms is a list: [{terms!r}]")

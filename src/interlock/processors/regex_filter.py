@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, Unpack
 
 from interlock.core.errors import UsageError
 from interlock.core.shapes import is_sequence
 from interlock.processors.presets import preset_rules
-from interlock.release.guard import CHANNELS, Channel, Detection, Redaction, SpanGuard, Strategy
+from interlock.release.guard import CHANNELS, Channel, GuardOptions, SpanGuard
 from interlock.release.pattern import ExactPattern
 from interlock.release.scanner import Rule, TextScanner
+
+log = logging.getLogger("interlock")
+
+_SHORT = 256
+"""A pattern that is searched without a clock in texts of this length costs nothing out of the ordinary."""
+
+Phases: TypeAlias = Literal["input", "output", "all"]
+PHASES: dict[Phases, tuple[Channel, ...]] = {
+    "all": CHANNELS,
+    "input": ("input",),
+    "output": tuple(channel for channel in CHANNELS if channel != "input"),
+}
+"""The channels of each phase."""
 
 
 class RegexFilter(SpanGuard):
@@ -27,8 +41,16 @@ class RegexFilter(SpanGuard):
         region: where phone numbers without a country code are from, as ISO 3166 code.
         flags: ``regex`` flags for patterns given as text.
         timeout: seconds one search may take before the check counts as failed.
-        strategy, channels, redaction, replacement, on_detection, report_text, error_strategy: see
+        phases: ``all`` (as without it), ``input`` (the channel ``input``: messages on their way in) or ``output``
+            (every other channel). Short for ``channels``; give one of the two.
+        options: strategy, channels, redaction, replacement, on_detection, report_text, error_strategy: see
             :class:`interlock.processors.SpanGuard`. The default replacement is ``[NAME]``, the rule's name in capitals.
+
+    Attributes:
+        costs: the rules that cost more than others, by name, and why: ``whole text`` (the engine cannot follow the
+            pattern; all text waits until it is complete), ``look-behind`` (it may look back without a limit; up to
+            65,536 released characters are kept) and ``timed`` (there are so many ways to read a text that searches look
+            at the clock). The log says so too, once.
 
     Raises:
         UsageError: no rules, a pattern that does not compile, an unknown preset or option, a missing extra.
@@ -47,26 +69,20 @@ class RegexFilter(SpanGuard):
         presets: Sequence[str] = (),
         region: str = "US",
         id: str = "regex-filter",
-        strategy: Strategy = "redact",
-        channels: Sequence[Channel] = CHANNELS,
-        redaction: Redaction = "placeholder",
-        replacement: str | Callable[[str, str], str] | None = None,
-        on_detection: Callable[[Detection], object] | None = None,
-        report_text: bool = False,
-        error_strategy: Literal["strict", "warn"] = "strict",
         flags: int = 0,
         timeout: float = 1.0,
+        phases: Phases | None = None,
+        **options: Unpack[GuardOptions],
     ) -> None:
-        super().__init__(
-            id=id,
-            strategy=strategy,
-            channels=channels,
-            redaction=redaction,
-            replacement=replacement,
-            on_detection=on_detection,
-            report_text=report_text,
-            error_strategy=error_strategy,
-        )
+        if phases is not None:
+            if "channels" in options:
+                raise UsageError("RegexFilter: phases and channels say the same; give one of them")
+            if phases not in PHASES:
+                raise UsageError(
+                    f"RegexFilter: phases is one of {', '.join(map(repr, PHASES))}, not {phases!r}"
+                )
+            options["channels"] = PHASES[phases]
+        super().__init__(id=id, **options)
         if isinstance(presets, str):
             raise UsageError(f"RegexFilter: presets is a list of names: presets=[{presets!r}]")
         ready = [rule for name in presets for rule in preset_rules(name, region=region)]
@@ -77,9 +93,21 @@ class RegexFilter(SpanGuard):
                 f"RegexFilter needs at least one rule, such as {example}, or a preset, such as ['pii']"
             )
 
+        self.costs = {rule.name: why for rule in self.rules if (why := _costs(rule.pattern))}
+        if self.costs:
+            told = "; ".join(f"{name} ({', '.join(why)})" for name, why in self.costs.items())
+            log.info("RegexFilter %r has rules that cost more than others: %s", id, told)
+
     def new_scanner(self) -> TextScanner:
         """A scanner of all rules for one text."""
         return TextScanner(self.rules)
+
+
+def _costs(pattern: ExactPattern) -> tuple[str, ...]:
+    if pattern.needs_whole_text:
+        return ("whole text",)
+    costs = {"look-behind": pattern.looks_back is None, "timed": pattern.untimed < _SHORT}
+    return tuple(name for name, is_so in costs.items() if is_so)
 
 
 def _rules(given: Any, flags: int, timeout: float) -> tuple[Rule, ...]:

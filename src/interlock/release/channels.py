@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -190,27 +190,47 @@ async def visit_async(texts: Texts[T], guarded: Callable[[list[str], Channel], A
 
 
 def texts_in_value(value: Any, channel: Channel) -> Texts[Any]:
-    """Every string in a value, as JSON would show it; the value itself where nothing changes. Keys stay."""
+    """Every string in a value, as JSON would show it; the value itself where nothing changes.
+
+    The keys of objects are texts too, each told once. Where keys become the same they are numbered: nothing is lost.
+    """
     plain = jsonable(value)
-    guarded: Any = yield from _strings(plain, channel)
+    guarded: Any = yield from _strings(plain, channel, {})
     return value if guarded == plain else guarded
 
 
-def _strings(value: Any, channel: Channel) -> Texts[Any]:
+def _strings(value: Any, channel: Channel, keys: dict[str, str]) -> Texts[Any]:
     if isinstance(value, str):
         (new,) = yield channel, [value]
         return new
     if is_dict(value):
-        changed: dict[Any, Any] = {}
-        for key, inner in value.items():
-            changed[key] = yield from _strings(inner, channel)
+        for key in value:
+            if key not in keys:
+                (keys[key],) = yield channel, [key]
+        changed: dict[str, Any] = {}
+        for key, name in _names(value, keys).items():
+            changed[name] = yield from _strings(value[key], channel, keys)
         return changed
     if is_sequence(value):
         items: list[Any] = []
         for inner in value:
-            items.append((yield from _strings(inner, channel)))
+            items.append((yield from _strings(inner, channel, keys)))
         return items
     return value
+
+
+def _names(given: Iterable[str], stand_for: Mapping[str, str]) -> dict[str, str]:
+    """What the keys of one object are called then, no two the same; one that stays keeps its name."""
+    taken = {key for key in given if stand_for[key] == key}
+    names: dict[str, str] = {}
+    for key in given:
+        name, number = stand_for[key], 1
+        while name in taken and name != key:
+            number += 1
+            name = f"{stand_for[key]} ({number})"
+        taken.add(name)
+        names[key] = name
+    return names
 
 
 _CONTENT: dict[type[Part], tuple[str, ...]] = {
@@ -240,10 +260,10 @@ def texts_in_message(message: Message) -> Texts[None]:
         for name in _CONTENT.get(type(part), ()):
             setattr(part, name, (yield from texts_in_value(getattr(part, name), "input")))
         if isinstance(part, SourcePart):
-            told: Any = yield from texts_in_value(
-                {key: part.source[key] for key in _TOLD if key in part.source}, "input"
-            )
-            part.source = {**part.source, **told}
+            for key in _TOLD:
+                if key in part.source:
+                    told: Any = yield from texts_in_value(part.source[key], "input")
+                    part.source = {**part.source, key: told}
 
 
 def texts_in_chunk(

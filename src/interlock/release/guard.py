@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypedDict, get_args
 
 from interlock.core.chunks import Chunk, Finish, ReasoningDelta, StepFinish, StepStart, TextDelta, ToolResult
 from interlock.core.context import HookContext
@@ -30,6 +30,22 @@ from interlock.release.scanner import Span, TextScanner
 from interlock.release.track import Track, through
 
 Redaction: TypeAlias = Literal["placeholder", "mask", "hash", "remove"]
+
+
+class GuardOptions(TypedDict, total=False):
+    """What every :class:`SpanGuard` takes beside its id; a guard of your own may pass them on.
+
+    Attributes:
+        strategy, channels, redaction, replacement, on_detection, report_text, error_strategy: see there.
+    """
+
+    strategy: Strategy
+    channels: Sequence[Channel]
+    redaction: Redaction
+    replacement: str | Callable[[str, str], str] | None
+    on_detection: Callable[[Detection], object] | None
+    report_text: bool
+    error_strategy: Literal["strict", "warn"]
 
 
 _STATE = "interlock.span-guard"

@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -93,6 +93,14 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 Decide: TypeAlias = Callable[[Unit], Awaitable[str | None]]
 """Judges a unit: gives what stands for it, None where it stays."""
+
+
+class Failed(Protocol):
+    """Told that a check could not be made, why, and whether that stops everything; it raises to stop."""
+
+    def __call__(self, problem: object, *, closed: bool | None = None, cause: str | None = None) -> object:
+        """``closed``: None for what the guard's ``error_strategy`` says. ``cause``: the exception's class."""
+        ...
 
 
 class UnitTrack(Decided):
@@ -277,13 +285,15 @@ class UnitGuard(ChannelGuard):
 
     # ------------------------------------------------------------------------------------------ what a verdict means
 
-    async def _decide(self, unit: Unit, ctx: HookContext) -> str | None:
+    async def _decide(
+        self, unit: Unit, ctx: HookContext, tell: Callable[[Detection], object], failed: Failed
+    ) -> str | None:
         """What stands for a unit; None where it stays."""
-        verdict = await self._verdict(unit, ctx)
+        verdict = await self._verdict(unit, ctx, failed)
         if verdict is None or verdict.kind == "allow":
             return None
         replacement = self._stands_for(unit, verdict)
-        self._tell(
+        tell(
             Detection(
                 rule=self.id,
                 channel=unit.channel,
@@ -293,8 +303,7 @@ class UnitGuard(ChannelGuard):
                 text=unit.text if self.report_text else None,
                 reason=verdict.reason,
                 scores=verdict.scores,
-            ),
-            ctx,
+            )
         )
         return replacement
 
@@ -307,7 +316,7 @@ class UnitGuard(ChannelGuard):
             return verdict.text
         return self.placeholder + unit.text[len(unit.text.rstrip()) :]
 
-    async def _verdict(self, unit: Unit, ctx: HookContext) -> Verdict | None:
+    async def _verdict(self, unit: Unit, ctx: HookContext, failed: Failed) -> Verdict | None:
         """The judge's verdict; None if there is none and the unit goes on without."""
         clock = asyncio.timeout(self.latency_budget)
         try:
@@ -328,28 +337,43 @@ class UnitGuard(ChannelGuard):
         # out here, the exception is not the context of what is raised: it may hold the text
         if too_late:
             said = f"no verdict within {self.latency_budget} s"
-            self._check_failed(said, ctx, closed=self.late == "closed", cause=cause)
+            failed(said, closed=self.late == "closed", cause=cause)
         else:
             log.warning("%s: judge raised %s (%s)", self._named, cause, place)
-            self._check_failed(f"judge raised {cause}", ctx, cause=cause)
+            failed(f"judge raised {cause}", cause=cause)
         return None
 
     # ------------------------------------------------------------------------------------------------ texts on the way
 
-    def open_track(self, channel: Channel, ctx: HookContext) -> UnitTrack:
-        """A text of this channel through the guard."""
+    def open_track(
+        self, channel: Channel, tell: Callable[[Detection], object], failed: Failed, ctx: HookContext
+    ) -> UnitTrack:
+        """A text of this channel through the guard.
+
+        Args:
+            channel: where the text belongs.
+            tell: told of each find, before anything behind it leaves.
+            failed: told when a check cannot be made; it raises to stop.
+            ctx: what the judge gets.
+        """
 
         async def decide(unit: Unit) -> str | None:
-            return await self._decide(unit, ctx)
+            return await self._decide(unit, ctx, tell, failed)
 
-        def failed(problem: HeldTooLong) -> None:
-            self._check_failed(problem, ctx, cause=type(problem).__name__)
+        def too_long(problem: HeldTooLong) -> None:
+            failed(problem, cause=type(problem).__name__)
 
-        return UnitTrack(UnitCutter(self.unit), channel, self.cap, decide, failed)
+        return UnitTrack(UnitCutter(self.unit), channel, self.cap, decide, too_long)
+
+    def _track(self, channel: Channel, ctx: HookContext) -> UnitTrack:
+        def failed(problem: object, *, closed: bool | None = None, cause: str | None = None) -> None:
+            self._check_failed(problem, ctx, closed=closed, cause=cause)
+
+        return self.open_track(channel, lambda find: self._tell(find, ctx), failed, ctx)
 
     def _guarded(self, ctx: HookContext) -> Callable[[list[str], Channel], Awaitable[list[str]]]:
         async def guarded(texts: list[str], channel: Channel) -> list[str]:
-            track = self.open_track(channel, ctx)
+            track = self._track(channel, ctx)
             await track.judge("".join(texts), final=True)
             return [track.take(len(text))[1] for text in texts]
 
@@ -374,7 +398,7 @@ class UnitGuard(ChannelGuard):
             case TextDelta() | ReasoningDelta():
                 channel: Channel = "text" if type(chunk) is TextDelta else "reasoning"
                 if channel not in step.tracks:
-                    step.tracks[channel] = self.open_track(channel, ctx) if channel in self.channels else None
+                    step.tracks[channel] = self._track(channel, ctx) if channel in self.channels else None
                 if channel == "text" and chunk.text and (thought := step.tracks.get("reasoning")) is not None:
                     await thought.judge("", final=True)  # else the answer would wait for the end of the step
                 if (track := step.tracks[channel]) is not None:
