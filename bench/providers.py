@@ -27,7 +27,7 @@ from interlock.models.openai_compatible import OpenAICompatible
 
 HERE = Path(__file__).parent
 TURNS = 9
-STREAMS = {"own": 60, "sdk": 20}
+STREAMS = {"own": 60, "sdk": 20, "pydantic_adapter": 12}
 """How many paced streams each reads at once: enough to be measured, few enough to keep up."""
 REQUEST = ModelRequest(prompt=(PromptMessage(role="user", content=(PromptText(text="hi"),)),))
 IMPORTS = {
@@ -144,13 +144,17 @@ async def cpu_per_chunk(address: str) -> dict[str, float]:
 async def streams_per_core(address: str) -> dict[str, float]:
     """How many streams of RATE chunks a second one core would sustain, from the CPU time some of them took."""
     sustained: dict[str, float] = {}
-    for name, read in (("own", own(f"{address}/paced")), ("sdk", sdk(f"{address}/paced"))):
+    found = readers(f"{address}/paced")
+    for name, count in STREAMS.items():
+        if name not in found:
+            continue
+        read = found[name]
         await read()  # connections and imports are not what is measured
         began = time.process_time()
-        texts = await asyncio.gather(*(read() for _ in range(STREAMS[name])))
+        texts = await asyncio.gather(*(read() for _ in range(count)))
         used = time.process_time() - began
         assert set(texts) == {PACED}
-        sustained[f"{name}_streams"] = STREAMS[name] * (PACED / RATE) / used
+        sustained[f"{name}_streams"] = count * (PACED / RATE) / used
     return sustained
 
 

@@ -20,10 +20,10 @@ from typing import Any
 import guards
 import peers
 from measure import Report, best_of, install_reference
-from memory import conversations
 
 from interlock import Agent, ModelRequest, Processor
 from interlock.chunks import Chunk, Finish, TextDelta, TextEnd, TextStart, Usage
+from memory import conversations
 
 DELTAS = 2_000
 

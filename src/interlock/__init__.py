@@ -5,6 +5,7 @@ The public names are here, in ``interlock.chunks``, ``interlock.processors``, ``
 """
 
 from interlock.agent import Agent, CallOptions
+from interlock.call_options import ProcessorList, Release
 from interlock.core.chunks import StepRecord
 from interlock.core.context import HookContext
 from interlock.core.errors import (
@@ -69,7 +70,9 @@ __all__ = [
     "OutputStep",
     "Parallel",
     "Processor",
+    "ProcessorList",
     "ProcessorViolation",
+    "Release",
     "RequestContext",
     "Retry",
     "RunOutcome",

@@ -313,6 +313,8 @@ def _checked_memory(given: Any, where: str) -> tuple[str | None, str | None]:
     if not is_mapping(given) or not isinstance(given.get("thread"), str) or not given["thread"]:
         raise UsageError(f"{where}: memory must be {{'thread': ..., 'resource': ...}}, not {given!r}")
     resource: Any = given.get("resource")
-    if resource is not None and not isinstance(resource, str):
-        raise UsageError(f"{where}: memory's resource must be a string, not {resource!r}")
+    if resource is not None and not (isinstance(resource, str) and resource):
+        raise UsageError(
+            f"{where}: memory's resource must be a string that is not empty, or None, not {resource!r}"
+        )
     return given["thread"], resource

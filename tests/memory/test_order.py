@@ -31,3 +31,14 @@ def test_new_messages_stand_behind_all_that_is_there(
     assert all(later - earlier >= TICK for earlier, later in pairwise(fresh))
     assert newest is None or all(time > newest for time in fresh)
     assert all(time.microsecond % 1000 == 0 for time in fresh)
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_no_time_that_a_client_sends_ends_a_thread(time: datetime) -> None:
+    """R3.3: also behind the last moment that there is, the next turn finds a time."""
+    newest = None
+    for n in range(3):
+        message = Message(id=str(n), role="user", content=Content(), created_at=time)
+        [stored] = dated([message], {}, newest)
+        assert newest is None or stored > newest
+        newest = stored

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interlock.memory.to_the_end import to_the_end
+from interlock.memory.to_the_end import cancelled_once, to_the_end
 
 pytestmark = pytest.mark.anyio
 
@@ -57,18 +57,54 @@ async def test_a_cancellation_waits_for_the_work() -> None:
     assert work.done
 
 
-async def test_a_second_cancellation_stops_the_work(caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is left open: the work is undone before the cancellation is raised, and a log line tells."""
+@pytest.mark.parametrize("times", [2, 50])
+async def test_cancellations_that_follow_do_not_stop_the_work(times: int) -> None:
+    """R8.2: anyio's scopes cancel again in every turn of the loop; the work is done whole all the same."""
     work = Work()
     task = asyncio.create_task(to_the_end(work()))
     await work.begun.wait()
-    for _ in range(2):
+    for _ in range(times):
         task.cancel()
-        await asyncio.wait([task], timeout=0.01)
+        await asyncio.sleep(0)
+    assert not task.done()
+    work.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert work.done
+
+
+async def test_work_that_takes_too_long_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is left open: the work is undone before the cancellation is raised, and a log line tells."""
+    work = Work()
+    task = asyncio.create_task(to_the_end(work(), patience=0.01))
+    await work.begun.wait()
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert work.undone
     assert "not saved" in caplog.text
+
+
+async def test_what_is_stopped_hears_of_it_once_and_cleans_up() -> None:
+    """Cleaning up is not cancelled in its turn, and is over when the cancellation is raised."""
+    cleaned, begun = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            cleaned.set()
+
+    task = asyncio.create_task(cancelled_once(work()))
+    await begun.wait()
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+    assert task.cancelled()
+    assert cleaned.is_set()
 
 
 async def test_a_failure_behind_a_cancellation_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -35,3 +35,13 @@ def test_texts_replace_and_objects_merge() -> None:
     assert changed(None, []) is None
     assert json.loads(changed("# old", [patch]) or "") == {"a": 1}
     assert parsed("[1]") == parsed("not json") == parsed(None) == {}
+
+
+@given(st.text(st.characters()), st.dictionaries(st.text(st.characters()), st.text(st.characters())))
+def test_every_database_can_keep_it(text: str, values: dict[str, str]) -> None:
+    """R8.1: what a model writes may hold NUL or half of a surrogate pair; the turn must not be lost for that."""
+    for value in (text, values):
+        kept = changed(None, [MemoryChange(scope="resource", value=value)])
+        assert kept is not None
+        assert "\0" not in kept
+        kept.encode()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 from fault_server import HANG, RESET, Action, FaultServer, answer, delta, head, sse, whole
+from wired import HELLO, each_wire, model_at
 
 from interlock import Agent
 from interlock.core.chunks import Chunk, ErrorChunk, StepStart, TextDelta
@@ -60,6 +62,51 @@ async def test_next_model_answers(failure: str) -> None:
     (warning,) = result.steps[0].warnings
     assert (warning["type"], warning["model"]) == ("model-failed", "acme/first")
     assert warning["details"]
+
+
+@each_wire()
+@pytest.mark.parametrize("status", [500, 401, 429, 404])
+@pytest.mark.parametrize("own_first", [True, False], ids=["own first", "own second"])
+async def test_one_of_pydantic_ais_among_them(wire: Any, status: int, own_first: bool) -> None:
+    """Our own adapter and a pydantic-ai model follow one another, in either order; who failed is in the warnings,
+    with the provider's words and without the key.
+    """
+    failed: list[Action] = [
+        whole(wire.error(status, f"not now, {wire.KEY}"), status, "application/json", retry_after="0")
+    ]
+    said = b"not now" if own_first else answer("Hello")
+    own_script = [whole(said, status if own_first else 200, "text/event-stream")]
+    wire_script = [whole(wire.body(HELLO))] if own_first else failed
+    async with (
+        FaultServer(own_script) as own_server,
+        FaultServer(wire_script) as wire_server,
+        model_at(wire_server, wire) as foreign,
+    ):
+        own = endpoint(own_server, "own")
+        result = await Agent(id="a", model=[own, foreign] if own_first else [foreign, own]).generate("Hi")
+        await own.aclose()
+    assert result.text == "Hello"
+    assert (len(own_server.requests), len(wire_server.requests)) == (1, 1)
+    (warning,) = result.steps[0].warnings
+    assert warning["type"] == "model-failed"
+    assert warning["model"] == ("acme/own" if own_first else f"{foreign.provider}/{wire.MODEL}")
+    assert "not now" in warning["details"]
+    assert str(status) in warning["details"]
+    assert wire.KEY not in repr(result)
+
+
+@each_wire()
+async def test_all_failed_pydantic_ais_among_them(wire: Any) -> None:
+    """The last one's error names those before it, whatever they are."""
+    busy = whole(wire.error(503, "busy"), 503, "application/json")
+    async with (
+        FaultServer([whole(b"first", 401)]) as own_server,
+        FaultServer([busy]) as wire_server,
+        model_at(wire_server, wire) as foreign,
+    ):
+        with pytest.raises(ModelError, match=r"busy.*tried before it: acme/own: .*first") as caught:
+            await collect(FallbackModel([endpoint(own_server, "own"), foreign]))
+    assert caught.value.status == 503
 
 
 @pytest.mark.parametrize("status", sorted(THE_REQUESTS_FAULT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 import traceback
 from collections.abc import AsyncGenerator, Sequence
@@ -451,6 +452,9 @@ async def test_a_key_sent_back_in_a_header() -> None:
         ({"base_url": "api.test/v1"}, "base_url"),
         ({"base_url": "ftp://api.test"}, "base_url"),
         ({"base_url": "http://[bad]"}, "base_url"),
+        ({"base_url": "https://api.test/v1/chat/completions/"}, "without '/chat/completions'"),
+        ({"base_url": "https://api.test", "api_key": 5}, "api_key must be a string, not int"),
+        ({"base_url": "https://api.test", "headers": {"X-Team": None}}, "X-Team must be a string"),
         ({"base_url": "https://api.test", "api_key": f"{KEY}\n{KEY}"}, "api_key"),
         ({"base_url": "https://api.test", "headers": {"X-Key": f"ü{KEY}"}}, "X-Key"),
     ],
@@ -541,8 +545,9 @@ async def test_a_call_has_a_total_limit(script: str) -> None:
         for problem in (
             await failure(SLOW[script], request=ask(timeout=0.1)),
             await failure(SLOW[script], total_timeout=0.1),
+            await failure([BUSY], SLOW[script], request=ask(timeout=0.15, max_retries=3)),
         ):
-            assert "took longer than the 0.1 s" in str(problem)
+            assert re.search(r"took longer than the 0\.15? s", str(problem))
             assert problem.retryable
 
 
@@ -620,13 +625,31 @@ async def test_closing_hangs_up() -> None:
 @pytest.mark.parametrize(
     "sent", [[], [head()], [head(), sse(delta(content="a"))]], ids=["head", "first event", "next event"]
 )
-async def test_cancelling_hangs_up(sent: list[Action]) -> None:
-    """Cancelling a task that waits for the head, first or next event closes the connection at once."""
-    async with FaultServer([*sent, HANG]) as server:
-        call = asyncio.create_task(collect(model(server)))
+@pytest.mark.parametrize("retries", [0, 2])
+async def test_cancelling_hangs_up(sent: list[Action], retries: int) -> None:
+    """Cancelling a task that waits for the head, first or next event closes the connection at once, and there is no
+    other try.
+    """
+    async with FaultServer([*sent, HANG], [HELLO]) as server:
+        call = asyncio.create_task(collect(model(server), ask(max_retries=retries)))
         async with asyncio.timeout(1):
             await server.asked.wait()
         await asyncio.sleep(0.05)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        async with asyncio.timeout(0.5):
+            await server.hung_up.wait()
+    assert len(server.requests) == 1
+
+
+async def test_cancelling_the_second_try_hangs_up() -> None:
+    """So does cancelling it while it waits for the answer to its second try."""
+    async with FaultServer([BUSY], [HANG]) as server:
+        call = asyncio.create_task(collect(model(server), ask(max_retries=1)))
+        async with asyncio.timeout(2):
+            while len(server.requests) < 2:  # noqa: ASYNC110  # it has one event, for the first
+                await asyncio.sleep(0.01)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call

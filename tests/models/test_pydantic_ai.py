@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from fault_server import HANG, RESET, Action, FaultServer, chunked, head, whole
 from hypothesis import HealthCheck, given, settings
@@ -46,7 +47,7 @@ from interlock.core.chunks import (
     ToolInputStart,
     Usage,
 )
-from interlock.core.errors import UsageError
+from interlock.core.errors import ModelError, UsageError
 from interlock.models import pydantic_ai
 from interlock.models.pydantic_ai import PydanticAIModel, pydantic_ai_model
 
@@ -203,6 +204,16 @@ async def test_an_answer_that_is_no_success(wire: Any) -> None:
     assert "slow down" in str(busy)
     bad = await failure(wire, [whole(wire.error(400, "too long"), 400, "application/json")])
     assert (bad.status, bad.retryable) == (400, False)
+
+
+@each_wire()
+async def test_a_client_nobody_observes(wire: Any) -> None:
+    """A model with an HTTP client that was not handed to ``observed``: its key is in no error all the same."""
+    refused = whole(wire.error(401, f"incorrect key {wire.KEY}"), 401, "application/json")
+    async with FaultServer([refused]) as server, httpx2.AsyncClient(timeout=9) as client:
+        with pytest.raises(ModelError, match="incorrect key") as caught:
+            await collect(PydanticAIModel(wire.model(server.base_url, client)))
+    assert wire.KEY not in repr((str(caught.value), vars(caught.value), caught.value.args))
 
 
 @each_wire()

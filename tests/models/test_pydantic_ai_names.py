@@ -51,6 +51,7 @@ async def test_providers_have_their_models(name: str, kind: type[Any]) -> None:
         ("google/gemini-2.5-pro", "GOOGLE_API_KEY"),
         ("openai/gpt-5", "OPENAI_API_KEY"),
         ("deepseek/deepseek-chat", "DEEPSEEK_API_KEY"),
+        ("azure/gpt-5", "AZURE_OPENAI_ENDPOINT"),
     ],
 )
 def test_a_missing_key_names_its_variable(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:

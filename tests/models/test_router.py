@@ -6,17 +6,21 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fault_server import FaultServer, answer, whole
 from local_extra import needs_model
+from wired import HELLO as HELLO_TURN
+from wires import anthropic, gemini, responses
 
 from interlock import Agent
 from interlock.core.errors import UsageError
 from interlock.models import local, router
 from interlock.models.fallback import FallbackModel
+from interlock.models.local import LocalModel
 from interlock.models.openai_compatible import OpenAICompatible
+from interlock.models.pydantic_ai import PydanticAIModel
 from interlock.models.router import ENDPOINTS, THROUGH_PYDANTIC_AI, resolve_model
 
 KEY = "sk-very-secret-0123456789"
@@ -78,6 +82,16 @@ def test_unknown_provider() -> None:
     text = failure("no-such-provider/some-model")
     assert "no-such-provider" in text
     assert "local, openai, openrouter, ollama" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("OpenAI/gpt-5", "openai"), ("antropic/claude", "anthropic"), ("opnrouter/a/b", "openrouter")],
+)
+def test_a_misspelled_provider(given: str, meant: str) -> None:
+    """The name that was probably meant is in the error; for a name like no other, there is none."""
+    assert f"did you mean '{meant}'?" in failure(given)
+    assert "did you mean" not in failure("zzz/m")
 
 
 @pytest.mark.parametrize("given", ["gpt-5", "/m", "openai/", ""])
@@ -179,16 +193,41 @@ async def test_readme_lines(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.requests[0].headers.get("authorization") == (f"Bearer {KEY}" if variable else None)
 
 
+OF_THE_EXTRA = {"anthropic": anthropic, "google": gemini, "openai-responses": responses}
+"""How the providers of the README's other lines answer."""
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("name", [name for name in SHOWN if name.partition("/")[0] in THROUGH_PYDANTIC_AI])
-def test_readme_lines_of_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other lines are models with a key, and say which variable or package is missing without."""
+async def test_readme_lines_of_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each other line says without a key which variable is missing, and with it asks its provider for that model."""
     for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.delenv(variable, raising=False)
-    assert re.search(r"[A-Z]+_API_KEY|interlock\[providers\]", failure(name))
+    missing = re.search(r"[A-Z]+_API_KEY", failure(name))
+    assert missing is not None
+    provider, _, model_id = name.partition("/")
+    wire = OF_THE_EXTRA[provider]
+    monkeypatch.setenv(missing[0], KEY)
+    async with FaultServer([whole(wire.body(HELLO_TURN))]) as server:
+        address = server.base_url if wire is responses else server.base_url.removesuffix("/v1")
+        monkeypatch.setenv(f"{provider.upper().replace('-', '_')}_BASE_URL", address)
+        model = resolve_model(name)
+        assert (await Agent(id="a", model=model).generate("Hi")).text == "Hello"
+        await cast(PydanticAIModel, model).aclose()
+    [request] = server.requests
+    assert model_id in repr((request.path, request.body))
+    assert KEY in repr(request.headers)
 
 
 @needs_model
-def test_readme_line_of_the_local_model() -> None:
-    """The local model of the README is there."""
+@pytest.mark.anyio
+async def test_readme_line_of_the_local_model() -> None:
+    """The local model of the README answers, from a server that its first call starts."""
     assert "local/smollm2" in SHOWN
-    assert resolve_model("local/smollm2").model_id == "smollm2"
+    model = resolve_model("local/smollm2")
+    try:
+        result = await Agent(id="a", model=model, model_settings={"max_output_tokens": 4}).generate("Hi")
+        assert result.text
+        await cast(LocalModel, model).aclose()
+    finally:
+        cast(LocalModel, model)._server.close()

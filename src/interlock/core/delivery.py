@@ -37,6 +37,7 @@ class Delivery:
     """
 
     __slots__ = (
+        "_closed",
         "_held",
         "_ledger",
         "_sink",
@@ -59,6 +60,7 @@ class Delivery:
         self.policy: ReleasePolicy = policy
         self.released: list[str] = []
         self._step_from = 0
+        self._closed = False
         self.sent: set[Mark] = set()
         self.step_start_sent = False
         self.started = False
@@ -116,8 +118,8 @@ class Delivery:
 
     @property
     def step_released(self) -> str:
-        """The text of the attempt under way that has left."""
-        return "".join(self.released[self._step_from :])
+        """The text of the attempt under way that has left; that of accepted steps is in the message list."""
+        return "" if self._closed else "".join(self.released[self._step_from :])
 
     def note_sent(self, mark: Mark | None) -> None:
         """A part the client has without having been held (custom data)."""
@@ -128,6 +130,7 @@ class Delivery:
 
     def open_step(self) -> None:
         """A new attempt at a step begins."""
+        self._closed = False
         self._step_from = len(self.released)
         self.step_start_sent = False
         if self.policy != "live" and self._held is None:
@@ -135,7 +138,7 @@ class Delivery:
 
     def close_step(self) -> None:
         """The step is over: what is released from here on is none of its text."""
-        self._step_from = len(self.released)
+        self._closed = True
 
     async def accept_step(self) -> None:
         """process_output_step has accepted the step."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from interlock.core.errors import ModelError, UsageError
+from interlock.core.errors import InterlockError, ModelError, UsageError
 from interlock.embeddings.embedder import Embedder, Kind
 from interlock.embeddings.local import INSTALL
 
@@ -78,7 +78,12 @@ class EmbeddingCache:
         where = f"the embedding model {self.embedder.model_id}"
         # a lone surrogate, which a cut may leave, cannot be sent anywhere
         sendable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        answer = await self.embedder.embed(sendable, kind=kind)
+        try:
+            answer = await self.embedder.embed(sendable, kind=kind)
+        except InterlockError:
+            raise
+        except Exception as problem:  # an embedder of one's own may raise anything
+            raise ModelError(f"{where} failed: {type(problem).__name__}") from problem
         try:
             matrix = self._numpy.array(answer, dtype=self._numpy.float32)
         except (TypeError, ValueError):

@@ -15,7 +15,7 @@ from interlock.memory import options
 from interlock.memory.history import MessageHistory
 from interlock.memory.in_memory import InMemoryStore
 from interlock.memory.input_filter import MemoryInputFilter
-from interlock.memory.store import ConversationStore, MessagePage, Store, TurnUsage
+from interlock.memory.store import ConversationStore, MessagePage, Store, TurnUsage, whose
 from interlock.memory.threads import Threads, check_page
 from interlock.memory.titles import titles_of
 from interlock.memory.to_the_end import to_the_end
@@ -147,7 +147,7 @@ class Memory:
             UsageError: the thread belongs to another resource.
             StorageError: the store failed.
         """
-        return await self.store.messages(thread, resource_id=resource, last=last)
+        return await self.store.messages(thread, resource_id=whose(resource), last=last)
 
     async def message_page(
         self, thread: str, *, resource: str | None = None, page: int = 0, per_page: int = 40
@@ -160,7 +160,7 @@ class Memory:
         """
         check_page(page, per_page)
         store = self._conversations()
-        return await store.message_page(thread, resource_id=resource, page=page, per_page=per_page)
+        return await store.message_page(thread, resource_id=whose(resource), page=page, per_page=per_page)
 
     async def search(
         self, text: str, *, resource: str | None = None, thread: str | None = None, limit: int = 20
@@ -180,7 +180,7 @@ class Memory:
         if not text or limit < 1:
             raise UsageError(f"search needs some text and a limit from 1, not {text!r} and {limit}")
         store = self._conversations()
-        return await store.search_messages(text, resource_id=resource, thread_id=thread, limit=limit)
+        return await store.search_messages(text, resource_id=whose(resource), thread_id=thread, limit=limit)
 
     async def delete_messages(self, messages: Sequence[str], *, resource: str | None = None) -> int:
         """Delete messages by id; those of other resources are as if they were not there.
@@ -195,11 +195,11 @@ class Memory:
         if isinstance(messages, str):
             raise UsageError(f"delete_messages takes a list of ids, not the string {messages!r}")
         if self.semantic_recall is not None:
-            found = await store.messages_around(messages, resource_id=resource)
+            found = await store.messages_around(messages, resource_id=whose(resource))
             for thread_id in {message.thread_id for message in found}:
-                scope = Scope(resource_id=resource, thread_id=thread_id)
+                scope = Scope(resource_id=whose(resource), thread_id=thread_id)
                 await self.semantic_recall.index.delete(scope=scope, message_ids=list(messages))
-        return await store.delete_messages(messages, resource_id=resource)
+        return await store.delete_messages(messages, resource_id=whose(resource))
 
     async def usage(self, thread: str, *, resource: str | None = None) -> list[TurnUsage]:
         """What the thread's turns cost, oldest first.
@@ -208,7 +208,7 @@ class Memory:
             UsageError: the thread belongs to another resource.
             StorageError: the store failed.
         """
-        return await self._conversations().usage(thread, resource_id=resource)
+        return await self._conversations().usage(thread, resource_id=whose(resource))
 
     def _conversations(self) -> ConversationStore:
         if isinstance(self.store, ConversationStore):

@@ -10,6 +10,9 @@ from interlock.core.messages import Message
 TICK = timedelta(milliseconds=1)
 """The smallest difference that storage keeps (the reference's times have milliseconds)."""
 
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+"""Later times, which a client can send, count as this one: what is said after them needs times too."""
+
 
 def dated(
     messages: Sequence[Message], known: Mapping[str, datetime], newest: datetime | None
@@ -34,7 +37,7 @@ def dated(
     for message in messages:
         time = known.get(message.id)
         if time is None:
-            time = _milliseconds(message.created_at or datetime.now(UTC))
+            time = _milliseconds(min(message.created_at or datetime.now(UTC), LATEST))
             if newest is not None and time <= newest:
                 time = _milliseconds(newest) + TICK
             newest = time

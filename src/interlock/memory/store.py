@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from interlock.core.chunks import Usage
+from interlock.core.errors import UsageError
 from interlock.core.messages import Message
 from interlock.core.record import Record
 from interlock.core.result import Turn
@@ -181,3 +182,14 @@ class ConversationStore(Store, Protocol):
     async def usage(self, thread_id: str, *, resource_id: str | None) -> list[TurnUsage]:
         """What the thread's turns cost, oldest first."""
         ...
+
+
+def whose(resource: str | None) -> str | None:
+    """The resource somebody names, refused when it is an empty string: storage has that for threads of nobody.
+
+    Raises:
+        UsageError: an empty string, or no string at all.
+    """
+    if resource is not None and not (isinstance(resource, str) and resource):
+        raise UsageError(f"resource must be a string that is not empty, or None for none, not {resource!r}")
+    return resource

@@ -13,7 +13,7 @@ from interlock.core.messages import Message
 from interlock.core.result import Turn
 from interlock.core.shapes import described, is_list, is_mapping
 from interlock.core.stored import message_from_row, message_to_row
-from interlock.memory.store import ConversationStore, Thread, ThreadPage
+from interlock.memory.store import ConversationStore, Thread, ThreadPage, whose
 
 EXPORT_VERSION = 1
 LARGEST_PAGE = 1000
@@ -55,7 +55,7 @@ class Threads:
         """
         made = Thread(
             id=thread or str(uuid.uuid4()),
-            resource_id=resource,
+            resource_id=whose(resource),
             title=title,
             metadata=jsonable(dict(metadata or {})),
         )
@@ -68,7 +68,7 @@ class Threads:
             UsageError: it belongs to another resource.
             StorageError: the store failed.
         """
-        return await self._store.thread(thread, resource_id=resource)
+        return await self._store.thread(thread, resource_id=whose(resource))
 
     async def list(self, *, resource: str | None = None, page: int = 0, per_page: int = 100) -> ThreadPage:
         """A page of the resource's threads, the last updated first.
@@ -83,7 +83,7 @@ class Threads:
             StorageError: the store failed.
         """
         check_page(page, per_page)
-        return await self._store.threads(resource_id=resource, page=page, per_page=per_page)
+        return await self._store.threads(resource_id=whose(resource), page=page, per_page=per_page)
 
     async def update(
         self,
@@ -101,7 +101,7 @@ class Threads:
         """
         return await self._store.update_thread(
             thread,
-            resource_id=resource,
+            resource_id=whose(resource),
             title=title,
             metadata=None if metadata is None else jsonable(dict(metadata)),
         )
@@ -116,9 +116,9 @@ class Threads:
             UsageError: it belongs to another resource.
             StorageError: the store failed.
         """
-        gone = await self._store.delete_thread(thread, resource_id=resource)
+        gone = await self._store.delete_thread(thread, resource_id=whose(resource))
         if gone:
-            await self._forget(thread, resource)
+            await self._forget(thread, whose(resource))
         return gone
 
     async def export(self, thread: str, *, resource: str | None = None) -> dict[str, Any]:
@@ -128,10 +128,10 @@ class Threads:
             UsageError: there is no such thread, or it belongs to another resource.
             StorageError: the store failed.
         """
-        found = await self._store.thread(thread, resource_id=resource)
+        found = await self._store.thread(thread, resource_id=whose(resource))
         if found is None:
             raise UsageError(f"there is no thread {thread!r}")
-        messages = await self._store.messages(thread, resource_id=resource)
+        messages = await self._store.messages(thread, resource_id=whose(resource))
         return {
             "version": EXPORT_VERSION,
             "thread": {
@@ -165,7 +165,7 @@ class Threads:
         head, messages = _checked(exported)
         made = Thread(
             id=thread or str(head["id"]),
-            resource_id=resource,
+            resource_id=whose(resource),
             title=str(head.get("title") or ""),
             metadata=dict(head.get("metadata") or {}),
             created_at=_time(head.get("createdAt")),
@@ -175,9 +175,11 @@ class Threads:
             messages = [message.replace(id=str(uuid.uuid4())) for message in messages]
         made = await self._store.create_thread(made)
         try:
-            await self._store.save_turn(Turn(thread_id=made.id, resource_id=resource, messages=messages))
+            await self._store.save_turn(
+                Turn(thread_id=made.id, resource_id=whose(resource), messages=messages)
+            )
         except BaseException:
-            await self._store.delete_thread(made.id, resource_id=resource)
+            await self._store.delete_thread(made.id, resource_id=whose(resource))
             raise
         return made
 

@@ -12,6 +12,7 @@ from interlock.core.model import LanguageModel, ModelRequest, PromptMessage, Pro
 from interlock.core.result import Turn
 from interlock.core.shapes import described, is_mapping
 from interlock.memory.store import ConversationStore
+from interlock.memory.working_text import storable
 
 log = logging.getLogger("interlock")
 
@@ -88,7 +89,7 @@ class Titles:
                     pieces.append(chunk.text)
         finally:
             await stream.aclose()
-        return " ".join("".join(pieces).split()).strip("\"'“”«»")[:LONGEST]
+        return " ".join(storable("".join(pieces)).split()).strip("\"'“”«»")[:LONGEST]
 
 
 def titles_of(given: Any, store: Any, resolve: Any) -> Titles | None:

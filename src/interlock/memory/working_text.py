@@ -23,7 +23,16 @@ def changed(current: str | None, changes: Iterable[MemoryChange]) -> str | None:
             current = json.dumps(merged(parsed(current), change.value), ensure_ascii=False)
         else:
             current = str(change.value)
-    return current
+    return None if current is None else storable(current)
+
+
+def storable(text: str) -> str:
+    """The text as every database takes it: without NUL and halves of surrogate pairs, which models can write.
+
+    >>> storable("a\\0b")
+    'ab'
+    """
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
 
 
 def merged(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from interlock.models.openai_errors import status_error
 
 LONGEST_BODY = 65_536
 SHORTEST_SECRET = 8
+ADDRESS = "base_url (a mapping's url)"
 
 
 class Endpoint:
@@ -130,13 +131,18 @@ def _address(base_url: str, path: str) -> httpx.URL:
     try:
         url = httpx.URL(base_url)
     except (httpx.InvalidURL, TypeError):
-        raise UsageError("base_url cannot be read as an address") from None  # it may hold a password
+        raise UsageError(f"{ADDRESS} cannot be read as an address") from None  # it may hold a password
     if url.scheme not in ("http", "https") or not url.host:
-        raise UsageError("base_url must be a full address such as 'https://api.openai.com/v1'")
+        raise UsageError(f"{ADDRESS} must be a full address such as 'https://api.openai.com/v1'")
+    if url.path.rstrip("/").endswith(path):
+        raise UsageError(f"{ADDRESS} is written without {path!r}, which is added to it")
     return url.copy_with(path=f"{url.path.rstrip('/')}{path}")
 
 
 def _headers(api_key: str | None, given: Mapping[str, str], accept: str, url: httpx.URL) -> httpx.Headers:
+    for name, value in [("api_key", api_key or ""), *given.items()]:
+        if not isinstance(value, str):
+            raise UsageError(f"{name} must be a string, not {type(value).__name__}")
     key = (api_key or "").strip()
     for name, value in [("api_key", key), *given.items()]:
         if not (value.isascii() and value.isprintable()):

@@ -26,6 +26,7 @@ from interlock.core.model import (
     PromptToolResult,
     ToolSpec,
 )
+from interlock.models.tool_ids import tool_id_for
 
 Json: TypeAlias = dict[str, Any]
 
@@ -186,7 +187,7 @@ def build_messages(prompt: Prompt, provider: str, warnings: list[Json]) -> list[
         if isinstance(message.content, str):
             built.append({"role": message.role, "content": message.content})
         elif message.role == "tool":
-            built.extend(_tool_results(message.content))
+            built.extend(_tool_results(message.content, provider))
         elif message.role == "assistant":
             built.extend(_assistant(message.content, provider, warnings))
         else:
@@ -194,9 +195,13 @@ def build_messages(prompt: Prompt, provider: str, warnings: list[Json]) -> list[
     return built
 
 
-def _tool_results(parts: Iterable[PromptPart]) -> list[Json]:
+def _tool_results(parts: Iterable[PromptPart], provider: str) -> list[Json]:
     return [
-        {"role": "tool", "tool_call_id": part.tool_call_id, "content": _result_text(part)}
+        {
+            "role": "tool",
+            "tool_call_id": tool_id_for(provider, part.tool_call_id),
+            "content": _result_text(part),
+        }
         for part in parts
         if isinstance(part, PromptToolResult)
     ]
@@ -230,7 +235,7 @@ def _assistant(parts: tuple[PromptPart, ...], provider: str, warnings: list[Json
 def _call(part: PromptToolCall, provider: str) -> Json:
     arguments = encode({} if part.input is None else part.input).decode()
     function = {"name": part.tool_name, "arguments": arguments}
-    call: Json = {"id": part.tool_call_id, "type": "function", "function": function}
+    call: Json = {"id": tool_id_for(provider, part.tool_call_id), "type": "function", "function": function}
     extra = _own(part.provider_options, provider).get(EXTRA)
     return {**call, "extra_content": extra} if extra else call
 

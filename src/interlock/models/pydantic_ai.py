@@ -59,8 +59,9 @@ class PydanticAIModel:
     """A pydantic-ai model as a language model.
 
     Args:
-        model: the model. Request bodies and raw responses are there, and its key is taken out of error texts, if
-            its provider was given an HTTP client through :func:`~interlock.models.pydantic_ai_http.observed`.
+        model: the model. Request bodies and raw responses are there, and whatever else is secret in its requests is
+            taken out of error texts with its key, if its provider was given an HTTP client through
+            :func:`~interlock.models.pydantic_ai_http.observed`.
         native_tools: tools the provider runs itself.
         current: gives the model to use in the running event loop, by default ``model``: an HTTP client
             belongs to the loop it was first used in.
@@ -172,6 +173,7 @@ class PydanticAIModel:
     def _failure(self, problem: Exception, exchange: Exchange) -> Exception:
         from interlock.models.openai_errors import unreadable_error
         from interlock.models.pydantic_ai_errors import as_interlock_error, cut_off
+        from interlock.models.pydantic_ai_http import key_of
 
         where = _where(self._model)
         failure = as_interlock_error(problem, where=where)
@@ -182,6 +184,8 @@ class PydanticAIModel:
             failure = unreadable_error(page.status, page.content_type, page.text, where=where)
         elif not failure.retryable and failure.status is None and exchange.ends_inside_an_event:
             failure = cut_off(where, exchange.raw)
+        if not exchange.secrets and (key := key_of(self._model)):
+            exchange.secrets = (key,)
         return exchange.without_secrets(failure)
 
 

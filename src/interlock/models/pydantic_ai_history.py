@@ -11,7 +11,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable
-from hashlib import blake2b
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -52,12 +51,11 @@ from interlock.core.model import (
 )
 from interlock.core.shapes import is_dict
 from interlock.models.pydantic_ai_metadata import Origin, origin_of
+from interlock.models.tool_ids import tool_id
 
 Json: TypeAlias = dict[str, Any]
 
 URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
-TOOL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Ids any provider takes; others are replaced by a fingerprint, the same in call and result."""
 
 
 def build_history(prompt: Prompt, provider: str, warnings: list[Json]) -> list[ModelMessage]:
@@ -244,13 +242,6 @@ def _arguments(value: Any) -> str | dict[str, Any]:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-
-
-def tool_id(given: str) -> str:
-    """The call's id in a form every provider takes; the same in, the same out."""
-    if TOOL_ID.fullmatch(given):
-        return given
-    return "call_" + blake2b(given.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _leave_out(part: PromptPart, role: str, warnings: list[Json]) -> None:

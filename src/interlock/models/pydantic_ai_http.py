@@ -224,6 +224,16 @@ async def _note_response(response: Any) -> None:
         exchange.note_response(response)
 
 
+def key_of(model: Any) -> str | None:
+    """The key of a pydantic-ai model whose HTTP client nobody observes, where its SDK's client shows it."""
+    client = getattr(getattr(model, "provider", None), "client", None)
+    for holder in (client, getattr(client, "_api_client", None)):  # Google's has it further in
+        key = getattr(holder, "api_key", None)
+        if isinstance(key, str) and len(key) >= SHORTEST_SECRET:
+            return key
+    return None
+
+
 def _secrets(request: httpx.Request | httpx2.Request) -> tuple[str, ...]:
     values = [value for name, value in request.headers.items() if SECRET.search(name)]
     values += [value.partition(" ")[2] for value in values]

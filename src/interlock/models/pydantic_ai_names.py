@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import re
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -86,11 +87,12 @@ class ModelMaker:
 
         def provider(name: str) -> Provider[Any]:
             kind = infer_provider_class(name)
+            options: dict[str, Any] = _address_for(kind, self._name)
             client = _client_for(kind, self._timeout)
-            if client is None:
-                return kind()
-            clients.append(client)
-            return kind(http_client=client)  # pyright: ignore[reportCallIssue]
+            if client is not None:
+                clients.append(client)
+                options["http_client"] = client
+            return kind(**options)
 
         try:
             infer_provider_class(self._full.partition(":")[0])
@@ -116,6 +118,13 @@ def _client_for(kind: type[Provider[Any]], timeout: float) -> AnyClient | None:
     return make_client(timeout=timeout)
 
 
+def _address_for(kind: type[Provider[Any]], name: str) -> dict[str, str]:
+    """Another address, if there is one in ``ANTHROPIC_BASE_URL`` and so on; some SDKs look there by themselves."""
+    variable = name.partition("/")[0].upper().replace("-", "_") + "_BASE_URL"
+    address = os.environ.get(variable, "").strip()
+    return {"base_url": address} if address and "base_url" in inspect.signature(kind).parameters else {}
+
+
 async def _close_at_shutdown(client: AnyClient | None) -> AsyncGenerator[None, None]:
     try:
         yield
@@ -127,7 +136,8 @@ async def _close_at_shutdown(client: AnyClient | None) -> AsyncGenerator[None, N
 def _explained(name: str, said: str) -> str:
     variable = VARIABLE.search(said)
     if variable and "environment variable" in said:
-        return f"model {name!r}: the environment variable {variable[1]} is not set; put the API key there"
+        what = "API key" if "KEY" in variable[1] else "value"
+        return f"model {name!r}: the environment variable {variable[1]} is not set; put the {what} there"
     return f"model {name!r}: {said}"
 
 

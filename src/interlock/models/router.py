@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
@@ -112,9 +113,11 @@ def _by_name(given: str) -> LanguageModel:
             raise UsageError(f"model {given!r}: pydantic-ai is not installed; run: {INSTALL}")
         return _adapter().pydantic_ai_model(given)
     if provider not in ENDPOINTS:
-        known = ", ".join(["local", *ENDPOINTS, *THROUGH_PYDANTIC_AI])
+        known = ["local", *ENDPOINTS, *THROUGH_PYDANTIC_AI]
+        close = get_close_matches(provider.lower(), known, n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
         raise UsageError(
-            f"model {given!r}: no provider {provider!r}; known are {known}. "
+            f"model {given!r}: no provider {provider!r}{meant}; known are {', '.join(known)}. "
             'Another OpenAI-compatible one: {"id": "provider/model", "url": "https://...", "api_key": "..."}'
         )
     base_url, variable = ENDPOINTS[provider]

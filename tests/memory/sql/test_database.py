@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sqlite3
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from interlock import Agent
+from interlock.core.messages import Content, Message
+from interlock.core.result import Turn
 from interlock.memory import Memory
-from interlock.memory.sql import Database
+from interlock.memory.sql import Database, SqlStore
 from interlock.testing import ScriptedModel
 from interlock.testing import text as says
 
@@ -98,3 +102,38 @@ def test_one_memory_in_many_event_loops(database_url: str) -> None:
             return [message.text for message in await memory.messages("t", resource="r")]
 
     assert asyncio.run(look()) == ["0", "ok", "1", "ok", "2", "ok"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("scope", ["asyncio", "anyio"])
+async def test_a_cancellation_anywhere_leaves_no_connection_open(database_url: str, scope: str) -> None:
+    """R5.5: read and save are cancelled after 0, 1, 2, ... turns of the loop, once or (as anyio does) again and again:
+    no connection is checked out then, and what was being saved is there whole or not at all.
+    """
+    async with Memory(database_url) as memory:
+        assert isinstance(memory.store, SqlStore)
+        await memory.messages("t", resource="r")
+        pool: Any = memory.store.database._for_this_loop().engine.pool
+
+        async def cancelled_after(turns: int, work: Awaitable[Any]) -> bool:
+            task = asyncio.ensure_future(work)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            while not task.done():
+                task.cancel()
+                await (asyncio.sleep(0) if scope == "anyio" else asyncio.wait([task]))
+            assert pool.checkedout() == 0
+            return task.cancelled()
+
+        saved: list[str] = []
+        for turns in itertools.count():
+            message = Message(id=f"m{turns}", role="user", content=Content())
+            turn = Turn(thread_id="t", resource_id="r", messages=[message])
+            reading = await cancelled_after(turns, memory.messages("t", resource="r"))
+            writing = await cancelled_after(turns, memory.save_turn(turn))
+            if turns:  # before its first turn a task has not begun
+                saved.append(message.id)
+            stored = [each.id for each in await memory.messages("t", resource="r")]
+            assert stored == saved
+            if (not reading and not writing) or turns > 60:
+                break

@@ -188,3 +188,25 @@ async def test_lost_connections_are_made_again(postgres_url: str) -> None:
         )
         await agent.generate("two", memory=THREAD)
         assert len(await memory.messages("t", resource="r")) == 4
+
+
+@pytest.mark.parametrize("odd", ["secret-a\0b", "secret-\ud800"])
+async def test_a_value_that_cannot_be_stored_is_not_in_the_error(database_url: str, odd: str) -> None:
+    """A title, an id or metadata: what the database cannot hold is told as such, without the value."""
+    async with Memory(database_url) as memory:
+        tried = [
+            lambda: memory.threads.create("a", resource="r", title=odd),
+            lambda: memory.threads.create(odd, resource="r"),
+            lambda: memory.threads.create("b", resource="r", metadata={"key": odd}),
+            lambda: memory.messages(odd, resource="r"),
+            lambda: agent_of(memory).generate("hi", memory={"thread": "c", "resource": odd}),
+        ]
+        failed: list[str] = []
+        for call in tried:
+            try:
+                await call()
+            except StorageError as problem:
+                failed.append(str(problem))
+        assert all("cannot be stored" in each and "secret" not in each for each in failed)
+        assert failed or "\0" in odd
+        await agent_of(memory).generate("hi", memory=THREAD)

@@ -17,6 +17,7 @@ from interlock.core.errors import InterlockError
 from interlock.memory.sql.address import checked_address
 from interlock.memory.sql.errors import is_locked, sqlstate, storage_error
 from interlock.memory.sql.schema import is_ready, load_migrations, make_ready
+from interlock.memory.to_the_end import cancelled_once
 
 log = logging.getLogger("interlock")
 
@@ -59,7 +60,7 @@ class Database:
         Raises:
             StorageError: the database failed; the text says what to do.
         """
-        return await self._done(work, writes=False)
+        return await cancelled_once(self._done(work, writes=False))
 
     async def write(self, work: Work[T]) -> T:
         """Do work in a transaction that is committed when the work returns and undone when it raises.
@@ -70,7 +71,7 @@ class Database:
         Raises:
             StorageError: the database failed; the text says what to do.
         """
-        return await self._done(work, writes=True)
+        return await cancelled_once(self._done(work, writes=True))
 
     async def close(self) -> None:
         """Close the connections of this event loop. They are opened again when they are needed."""
@@ -85,7 +86,7 @@ class Database:
                 await self._make_ready(opened)
                 async with self._transaction(opened, writes=writes) as connection:
                     return await work(connection)
-            except (SQLAlchemyError, OSError) as problem:
+            except (SQLAlchemyError, OSError, UnicodeError) as problem:
                 if not left or not _may_succeed_again(problem):
                     raise storage_error(problem, self.url) from problem
                 log.warning("a transaction is done again: %s", type(problem).__name__)

@@ -25,6 +25,9 @@ _SQLITE = {
 }
 """By primary result code; the page "Result and Error Codes" of SQLite's documentation."""
 
+VALUE = "a value cannot be stored: ids, titles and metadata cannot hold NUL or half of a surrogate pair"
+"""Said alone: the database's own words quote the value."""
+
 _POSTGRES = {
     "08": "the database is away: is the server running, and is the address right?",
     "57P": "the database is away: the server is shutting down or starting",
@@ -41,6 +44,9 @@ _POSTGRES = {
     "42703": "a column is missing: the tables were made by a version of the reference that does not fit",
     "25006": "permission denied: the server is read-only (a replica?)",
     "22": "a value cannot be stored",
+    "22021": VALUE,
+    "22P02": VALUE,
+    "22P05": VALUE,
     "40": "other transactions kept getting in the way",
     "XX": "the database is corrupt: look at the server's log",
 }
@@ -58,6 +64,8 @@ def _advice(problem: BaseException) -> str:
         return "no connection became free: raise pool_size"
     for cause in _causes(problem):
         known = _known(cause)
+        if known == VALUE:
+            return known
         if known is not None:
             return f"{known} ({_first_line(cause)})"
     return _first_line(problem)
@@ -71,8 +79,14 @@ def _known(cause: BaseException) -> str | None:
         return _SQLITE.get(code & 0xFF)
     state = getattr(cause, "sqlstate", None)
     if isinstance(state, str):
+        if str(cause).startswith(
+            "invalid input for query argument"
+        ):  # the driver's, before it asks the server
+            return VALUE
         fitting = [begin for begin in _POSTGRES if state.startswith(begin)]
         return _POSTGRES[max(fitting, key=len)] if fitting else None
+    if isinstance(cause, UnicodeError):
+        return VALUE
     if isinstance(cause, OSError | TimeoutError):
         return _POSTGRES["08"]
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,8 @@ def is_ready(connection: Connection) -> bool:
 
 def load_migrations() -> None:
     """Import what :func:`make_ready` needs; it takes a while."""
-    import alembic.operations
-    import alembic.runtime.migration
-    import alembic.script  # noqa: F401
+    for name in ("alembic.operations", "alembic.runtime.migration", "alembic.script"):
+        import_module(name)
 
 
 def make_ready(connection: Connection) -> None:
