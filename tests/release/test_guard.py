@@ -60,7 +60,7 @@ from interlock.messages import (
     TextPart,
     ToolInvocationPart,
 )
-from interlock.processors import RegexFilter
+from interlock.processors import RegexFilter, Unit, UnitGuard, Verdict
 from interlock.testing import ScriptedModel, error, reasoning, text, tool_call
 from interlock.wire import to_wire
 
@@ -1028,3 +1028,50 @@ def test_unknown_options_are_refused_with_the_known_ones(options: dict[str, Any]
 def test_a_guard_of_everything_has_no_description_of_gaps() -> None:
     """With all channels there is nothing to warn of. R2.1."""
     assert not RegexFilter(PIN).description
+
+
+class Progress(Processor):
+    """Tells of each delta by custom data, from its stream hook; the guards behind it see that."""
+
+    id = "progress"
+
+    def process_output_stream(self, chunk: Chunk, ctx: Any) -> Chunk:
+        if isinstance(chunk, TextDelta):
+            ctx.writer.custom({"type": "data-seen", "data": {"pin": "1234"}})
+        return chunk
+
+
+class Whole(UnitGuard):
+    """Holds everything until the text is complete."""
+
+    def judge(self, unit: Unit, ctx: Any) -> Verdict:
+        return Verdict.replace("[PIN]") if unit.text == "1234" else Verdict.allow()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "guard",
+    [
+        lambda: RegexFilter({"pin": "1234", "end": "z$"}),
+        lambda: Whole(id="w", unit="answer", strategy="redact"),
+    ],
+    ids=["patterns", "units"],
+)
+async def test_custom_data_waits_for_no_text(guard: Any) -> None:
+    """Custom data goes out at once, guarded, also while the text in front of it is held; under ``live`` as under every
+    policy. R7.5, R0.3.
+    """
+    model = ScriptedModel([text("zz", "z", "z!")])
+    agent = Agent(id="a", model=model, output_processors=[Progress(), guard()])
+    order: list[str] = []
+    async with agent.stream("hi", release="live") as stream:
+        async for chunk in stream:
+            if isinstance(chunk, DataChunk):
+                assert chunk.data == {"pin": "[PIN]"}
+            if isinstance(chunk, DataChunk | TextDelta):
+                order.append(chunk.type)
+        assert (await stream.result()).text == "zzzz!"
+    assert order[0] == "data-seen"
+    if isinstance(guard(), UnitGuard):
+        assert order == ["data-seen"] * 3 + ["text-delta"]
+    assert order.count("data-seen") == 3

@@ -10,7 +10,16 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, TypedDict, get_args
 
-from interlock.core.chunks import Chunk, Finish, ReasoningDelta, StepFinish, StepStart, TextDelta, ToolResult
+from interlock.core.chunks import (
+    Chunk,
+    DataChunk,
+    Finish,
+    ReasoningDelta,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    ToolResult,
+)
 from interlock.core.context import HookContext
 from interlock.core.errors import InterlockError
 from interlock.core.messages import Message
@@ -191,6 +200,8 @@ class SpanGuard(ChannelGuard):
             case _:
                 texts = texts_in_chunk(chunk, self.channels, streaming=kept.streaming)
                 whole = [chunk] if texts is None else visit(texts, self._guarded(ctx))
+                if type(chunk) is DataChunk:
+                    return whole  # custom data waits for nothing (spec R7.5)
                 return [piece for each in whole for piece in kept.line.push(each)]
 
     def _new_line(self, ctx: HookContext) -> Line:

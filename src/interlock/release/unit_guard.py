@@ -13,7 +13,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from interlock.core.chunks import Chunk, Finish, ReasoningDelta, StepFinish, StepStart, TextDelta, ToolResult
+from interlock.core.chunks import (
+    Chunk,
+    DataChunk,
+    Finish,
+    ReasoningDelta,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    ToolResult,
+)
 from interlock.core.context import HookContext
 from interlock.core.errors import UsageError
 from interlock.core.messages import Message
@@ -407,6 +416,8 @@ class UnitGuard(ChannelGuard):
             case _:
                 texts = texts_in_chunk(chunk, self.channels, streaming=step.streaming)
                 whole = [chunk] if texts is None else await visit_async(texts, self._guarded(ctx))
+                if type(chunk) is DataChunk:
+                    return whole  # custom data waits for nothing (spec R7.5)
                 return [piece for each in whole for piece in step.line.push(each)]
 
     def _step(self, ctx: HookContext) -> _Step:
