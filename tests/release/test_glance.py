@@ -55,7 +55,7 @@ GATED = st.sampled_from(
     start=st.integers(0, 14),
 )
 @settings(
-    max_examples=2_000,
+    max_examples=600,
     suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much),
     deadline=None,
 )
@@ -69,7 +69,10 @@ def test_nothing_begins_in_front_of_what_a_glance_says(sources: list[str], text:
         place = glance.first_undecided(text, start)
         assume(place != LOOK_CLOSER)
         for source, later in product(sources, ("", "@", "a@b", "b@1", "-", "ba b", "é1@a", "\n")):
-            match = regex.compile(source).search(text + later, start)
+            try:
+                match = regex.compile(source).search(text + later, start, timeout=1)
+            except TimeoutError:  # a pattern that `regex` itself does not finish
+                continue
             assert match is None or match.start() >= place or match.end() == match.start()
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from msgspec import UNSET
 
 from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, ObjectResult, TripWireChunk
-from interlock.core.errors import StorageError
+from interlock.core.errors import SavedAnyway, StorageError
 from interlock.core.loop import drive
 from interlock.core.messages import Content, Message, StepStartPart, TextPart
 from interlock.core.result import RunOutcome, RunResult, Turn, TurnEditor
@@ -37,7 +37,7 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
             await drive(run)
     except BaseException as problem:
         error = problem
-    outcome = await _saved(run, _decide(run, error))
+    outcome, late = await _saved(run, _decide(run, error))
     _warn_of_silence(run)
     run.outcome = outcome
     interrupted = await run.tell_end(outcome)
@@ -47,27 +47,30 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
     run.close()
     if outcome.error is not None:
         raise outcome.error
-    if interrupted is not None:
-        raise interrupted
+    if cancellation := late or interrupted:
+        raise cancellation
     return outcome.result
 
 
-async def _saved(run: Run, outcome: RunOutcome) -> RunOutcome:
-    """Save the turn. A failure or a cancellation meanwhile becomes the outcome, unless there is a worse one."""
+async def _saved(run: Run, outcome: RunOutcome) -> tuple[RunOutcome, BaseException | None]:
+    """Save the turn. A failure or a cancellation meanwhile becomes the outcome, unless there is a worse one.
+
+    Returns:
+        The outcome; and a cancellation that came too late to change it, since the turn is saved all the same.
+    """
     try:
-        await _save(run, outcome)
+        return outcome, await _save(run, outcome)
     except BaseException as problem:
         if outcome.error is not None and isinstance(problem, Exception):
             log.error("the unfinished turn could not be saved: %s", type(problem).__name__)
         if outcome.error is not None:
-            return outcome
+            return outcome, None
         if isinstance(problem, StorageError):
             problem.result = outcome.result
         if isinstance(problem, Exception):
-            return RunOutcome(kind="error", result=outcome.result, error=problem)
+            return RunOutcome(kind="error", result=outcome.result, error=problem), None
         run.cancelled = True
-        return RunOutcome(kind="cancelled", result=run.result(), error=problem)
-    return outcome
+        return RunOutcome(kind="cancelled", result=run.result(), error=problem), None
 
 
 def _decide(run: Run, error: BaseException | None) -> RunOutcome:
@@ -92,27 +95,33 @@ def _decide(run: Run, error: BaseException | None) -> RunOutcome:
     return RunOutcome(kind="cancelled" if run.cancelled else "error", result=run.result(), error=error)
 
 
-async def _save(run: Run, outcome: RunOutcome) -> None:
+async def _save(run: Run, outcome: RunOutcome) -> BaseException | None:
     recorder, options = run.edges.recorder, run.options
     if recorder is None or options.thread_id is None or not run.input_passed:
-        return  # input that no guard has passed yet is not kept either
+        return None  # input that no guard has passed yet is not kept either
     messages = _messages_to_save(run, outcome)
-    if messages:
-        _date(run, messages)
-        unfinished = outcome.kind == "cancelled" or (outcome.kind == "error" and not run.failed_in_hook)
-        turn = Turn(
-            thread_id=options.thread_id,
-            resource_id=options.resource_id,
-            messages=messages,
-            unfinished=unfinished,
-            run_id=outcome.result.run_id,
-            usage=outcome.result.usage,
-        )
-        for member in run.pipeline.members:
-            if member.processor.is_framework and isinstance(member.processor, TurnEditor):
-                turn = member.processor.edit_turn(turn)
-        if await recorder.save_turn(turn) is not False:
-            outcome.saved = turn
+    if not messages:
+        return None
+    _date(run, messages)
+    turn = Turn(
+        thread_id=options.thread_id,
+        resource_id=options.resource_id,
+        messages=messages,
+        unfinished=outcome.kind == "cancelled" or (outcome.kind == "error" and not run.failed_in_hook),
+        run_id=outcome.result.run_id,
+        usage=outcome.result.usage,
+    )
+    for member in run.pipeline.members:
+        if member.processor.is_framework and isinstance(member.processor, TurnEditor):
+            turn = member.processor.edit_turn(turn)
+    late: BaseException | None = None
+    try:
+        saved = await recorder.save_turn(turn)
+    except SavedAnyway as told:
+        saved, late = True, told.cancellation
+    if saved is not False:
+        outcome.saved = turn
+    return late
 
 
 def _messages_to_save(run: Run, outcome: RunOutcome) -> list[Message]:

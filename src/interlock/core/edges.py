@@ -26,6 +26,7 @@ class Recorder(Protocol):
 
         Raises:
             StorageError: it could not be saved.
+            SavedAnyway: it is saved; whoever waited was cancelled meanwhile.
         """
         ...
 

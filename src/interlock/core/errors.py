@@ -92,6 +92,18 @@ def _trip_wire(reason: str, processor_id: str, retry: bool, metadata: Any) -> Tr
     return TripWire(reason, processor_id=processor_id, retry=retry, metadata=metadata)
 
 
+class SavedAnyway(BaseException):  # no error: a recorder's word to the runtime
+    """A cancellation that came while a turn was being saved, and so too late: the turn is saved (spec R8.2).
+
+    Args:
+        cancellation: what whoever waits for the run has to get.
+    """
+
+    def __init__(self, cancellation: BaseException) -> None:
+        super().__init__("cancelled while the turn was being saved")
+        self.cancellation = cancellation
+
+
 class TripWireError(InterlockError):
     """What ``result.raise_for_tripwire()`` raises: a blocked result as an ordinary exception (spec R5.2)."""
 

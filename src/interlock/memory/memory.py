@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from interlock.core.errors import InterlockError, StorageError, UsageError
+from interlock.core.errors import InterlockError, SavedAnyway, StorageError, UsageError
 from interlock.core.messages import Message
 from interlock.core.model import LanguageModel
 from interlock.core.processor import InputProcessor, OutputProcessor
@@ -291,10 +292,26 @@ class _Recorder:
         self._model = model
 
     async def save_turn(self, turn: Turn) -> bool:
-        saved = await self._memory.save_turn(turn)
+        if self._memory.read_only:
+            return False
+        saved: bool | None = None
+
+        async def save() -> None:
+            nonlocal saved
+            saved = await self._memory.save_turn(turn)
+
+        late: asyncio.CancelledError | None = None
+        try:
+            await to_the_end(save())
+        except asyncio.CancelledError as cancellation:
+            if saved is None:
+                raise
+            late = cancellation
         if saved and self._memory.titles is not None:
             self._memory.titles.start(turn, self._model)
-        return saved
+        if saved and late is not None:
+            raise SavedAnyway(late)
+        return bool(saved)
 
 
 def _sql_store(url: str) -> Store:
