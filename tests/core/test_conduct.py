@@ -664,7 +664,9 @@ async def test_a_cancellation_while_the_turn_is_saved_still_tells_the_end() -> N
     store.go_on.set()
     await asyncio.wait([task])
     assert task.cancelled()
-    assert [end.kind for end in recorder.ends] == ["finished"], "what is saved as finished has finished (R8.2)"
+    assert [end.kind for end in recorder.ends] == ["finished"], (
+        "what is saved as finished has finished (R8.2)"
+    )
     assert await _stored(Memory(store)) == [("user", "q"), ("assistant", "ok")]
 
 
