@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+import warnings
 from typing import Any
 
 import pytest
-from streaming import expected, redact, streamed
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from streaming import PATTERNS, TEXTS, compiles, expected, redact, streamed
 
 from interlock.release.pattern import ExactPattern, Found
 from interlock.release.scanner import (
@@ -290,6 +293,36 @@ def test_what_a_check_does_not_accept() -> None:
     """A candidate that fails its check is text like any other (spec R4.6)."""
     rules = [Rule(pattern=ExactPattern("even", r"\d{2}"), accept=lambda found: int(found) % 2 == 0)]
     assert streamed(rules, "12 13 14", range(8)) == "<even> 13 <even>"
+
+
+def test_a_match_inside_a_candidate_that_is_refused() -> None:
+    """A number in front of a card number does not hide it (spec R0.2)."""
+    rules = [
+        Rule(pattern=ExactPattern("even", r"\b\d(?: ?\d){2,5}\b"), accept=lambda found: found.startswith("4"))
+    ]
+    assert streamed(rules, "12 444 1", range(8)) == "12 <even>"
+
+
+@given(source=PATTERNS, text=TEXTS, cuts=st.lists(st.integers(0, 16), max_size=6), odd=st.booleans())
+@settings(
+    max_examples=600, suppress_health_check=(HealthCheck.too_slow, HealthCheck.filter_too_much), deadline=None
+)
+def test_checked_candidates_are_the_same_wherever_the_text_is_cut(
+    source: str, text: str, cuts: list[int], odd: bool
+) -> None:
+    """A check that refuses some candidates changes nothing of the law (spec R0.1)."""
+    assume(compiles(source))
+
+    def accept(found: str) -> bool:
+        return len(found) % 2 == odd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            wanted = expected([("r", source)], text, accept)
+        except TimeoutError:
+            assume(False)
+        assert streamed([Rule(pattern=ExactPattern("r", source), accept=accept)], text, cuts) == wanted
 
 
 def test_overlapping_spans() -> None:

@@ -87,6 +87,7 @@ class ExactPattern:
     Attributes:
         needs_whole_text: the pattern has things in it this engine cannot follow; it is judged at the end of the text.
         looks_back: how many characters in front of a match its look-behinds may read; None: there is no limit.
+        width: the most characters a match can have.
         untimed: characters that are searched without looking at the clock: there are few ways to read them.
         look: finds the first place where there is a match, or where one could become one, in one ordinary search; a
             match sets ``lastindex``. None where one search cannot tell. In texts of up to ``untimed`` characters only.
@@ -121,6 +122,7 @@ class ExactPattern:
                 read = None
         self.needs_whole_text = read is None
         self.looks_back = int(read.back) if read is not None and read.back < math.inf else None
+        self.width = math.inf if read is None else read.width
         self.untimed = WINDOWS[-1] if linear else _untimed(read)
         self.look = _look(read, self._pattern.flags)
         self.gate = _gate(read, self._pattern.flags)

@@ -19,6 +19,9 @@ So a match of any length, one character a chunk, costs linear time; what is held
 SLICE = 16_384
 """A longer chunk is looked at in pieces of so many characters: a search has its time for a piece, not for a book."""
 
+SHORT = 64
+"""Characters of candidates that are tried from each character."""
+
 FURTHEST = 65_536
 """The most that waits, and the most that is kept of what was released, in characters."""
 
@@ -86,6 +89,8 @@ class RuleScanner:
     """One rule over one growing text.
 
     After a match the search goes on where it ended; after an empty match, which redacts nothing, one character further.
+    So it does after a candidate that the rule's check refuses, since a match may begin inside it, unless candidates can
+    be so long that trying them from each character would take forever.
 
     Attributes:
         safe: everything in front of this place is decided.
@@ -97,8 +102,8 @@ class RuleScanner:
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
-        self._next = 0
-        self.busy = 0
+        self._next: int = 0
+        self.busy: int = 0
         self.safe = 0
         self.spans: list[Span] = []
 
@@ -129,9 +134,15 @@ class RuleScanner:
             start, end = found.start(), found.end()
             if start >= undecided:
                 return
-            if end > start and (self._rule.accept is None or self._rule.accept(text[start:end])):
+            if end <= start:
+                self._next = self.busy = end + 1
+            elif self._rule.accept is None or self._rule.accept(text[start:end]):
                 self.spans.append(Span(rule=self._rule.name, start=start, end=end))
-            self._next = self.busy = end if end > start else end + 1
+                self._next = self.busy = end
+            elif self._rule.pattern.width <= SHORT:
+                self._next = start + 1
+            else:
+                self._next = self.busy = end
 
     def catch_up(self, place: int) -> None:
         """Everything in front of a place was decided elsewhere; nothing was found there."""
