@@ -172,13 +172,16 @@ def test_what_rules_cost_is_told_at_set_up(caplog: pytest.LogCaptureFixture) -> 
         "nested": r"\((?:[^()]|(?R))*\)",
         "behind": r"(?<=a.*)b",
         "slow": r"(?:a|aa)+$",
+        "ahead": r"a(?!.*b)",
+        "near": r"a(?=[bc]{2})",
     }
     with caplog.at_level(logging.INFO, logger="interlock"):
         guard = RegexFilter(rules, id="costly")
     assert guard.costs["nested"] == ("whole text",)
     assert "look-behind" in guard.costs["behind"]
     assert guard.costs["slow"] == ("timed",)
-    assert "plain" not in guard.costs
+    assert "look-ahead" in guard.costs["ahead"]
+    assert not {"plain", "near"} & set(guard.costs)
     (line,) = [record.getMessage() for record in caplog.records if "cost more" in record.getMessage()]
     assert "'costly'" in line
     assert "nested (whole text)" in line

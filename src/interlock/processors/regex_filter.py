@@ -47,10 +47,11 @@ class RegexFilter(SpanGuard):
             :class:`interlock.processors.SpanGuard`. The default replacement is ``[NAME]``, the rule's name in capitals.
 
     Attributes:
-        costs: the rules that cost more than others, by name, and why: ``whole text`` (the engine cannot follow the
-            pattern; all text waits until it is complete), ``look-behind`` (it may look back without a limit; up to
-            65,536 released characters are kept) and ``timed`` (there are so many ways to read a text that searches look
-            at the clock). The log says so too, once.
+        costs: the rules that cost more than others, by name, and why. The log says so too, once.
+            ``whole text``: the engine cannot follow the pattern; all text waits until it is complete.
+            ``look-ahead``: it may look ahead without a limit; where it could match, text waits for what it looks for,
+            at worst to the end. ``look-behind``: it may look back without a limit; up to 65,536 released characters
+            are kept. ``timed``: there are so many ways to read a text that searches look at the clock.
 
     Raises:
         UsageError: no rules, a pattern that does not compile, an unknown preset or option, a missing extra.
@@ -106,7 +107,11 @@ class RegexFilter(SpanGuard):
 def _costs(pattern: ExactPattern) -> tuple[str, ...]:
     if pattern.needs_whole_text:
         return ("whole text",)
-    costs = {"look-behind": pattern.looks_back is None, "timed": pattern.untimed < _SHORT}
+    costs = {
+        "look-ahead": pattern.looks_ahead is None,
+        "look-behind": pattern.looks_back is None,
+        "timed": pattern.untimed < _SHORT,
+    }
     return tuple(name for name, is_so in costs.items() if is_so)
 
 

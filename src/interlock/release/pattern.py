@@ -87,6 +87,8 @@ class ExactPattern:
     Attributes:
         needs_whole_text: the pattern has things in it this engine cannot follow; it is judged at the end of the text.
         looks_back: how many characters in front of a match its look-behinds may read; None: there is no limit.
+        looks_ahead: how many characters its look-aheads may read; None: there is no limit, and what they have not seen
+            is waited for until the text ends.
         width: the most characters a match can have.
         untimed: characters that are searched without looking at the clock: there are few ways to read them.
         look: finds the first place where there is a match, or where one could become one, in one ordinary search; a
@@ -122,6 +124,7 @@ class ExactPattern:
                 read = None
         self.needs_whole_text = read is None
         self.looks_back = int(read.back) if read is not None and read.back < math.inf else None
+        self.looks_ahead = int(read.far) if read is not None and read.far < math.inf else None
         self.width = math.inf if read is None else read.width
         self.untimed = WINDOWS[-1] if linear else _untimed(read)
         self.look = _look(read, self._pattern.flags)

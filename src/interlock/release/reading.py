@@ -92,6 +92,7 @@ class Read(NamedTuple):
         ways: for each of ``WINDOWS``, at most how many ways there are to read so many characters.
         early: when tried, it reads its next character before what follows it is tried.
         ahead: it looks ahead, and has to see this.
+        far: the most characters that look-aheads in it may read.
         run: it is a greedy repeat of one character.
         literal: it begins with this character.
         only: patterns of one character: it reads no others. None: it may.
@@ -111,6 +112,7 @@ class Read(NamedTuple):
     ways: tuple[float, ...] = _ONE_WAY
     early: bool = False
     ahead: str | None = None
+    far: float = 0
     run: Run | None = None
     literal: str | None = None
     only: tuple[str, ...] | None = None
@@ -222,7 +224,17 @@ class _Reader:
         if opening["ahead"]:
             ahead = inner.plain if opening[0] == "(?=" else None
             read = Read(
-                opened, plain, inner.tail, None, 0, 0, inner.back, ways=inner.ways, early=True, ahead=ahead
+                opened,
+                plain,
+                inner.tail,
+                None,
+                0,
+                0,
+                inner.back,
+                ways=inner.ways,
+                early=True,
+                ahead=ahead,
+                far=max(inner.width, inner.far),
             )
             return self._ahead(read, behind)
         group = inner._replace(opened=opened, plain=plain, tail=tail, early=False, run=None)
@@ -244,6 +256,7 @@ class _Reader:
             max(item.back, rest.back),
             followed_by(item.heads, rest.heads),
             tuple(min(_MOST_WAYS, a * b) for a, b in zip(item.ways, rest.ways, strict=True)),
+            far=max(item.far, rest.far),
             literal=item.literal,
             only=_both(item.only, rest.only),
             sure=item.sure and rest.sure and (item.least == item.width or rest.plain == ""),
@@ -340,6 +353,7 @@ def _repeated(atom: Read, opened: str, quantifier: str, low: int, high: float) -
         ),
         early=single and not lazy,
         run=Run(atom.plain, low, high) if single and greedy and high else None,
+        far=atom.far,
         only=atom.only,
         sure=sure,
     )
@@ -403,5 +417,6 @@ def _either(branches: Sequence[Read]) -> Read:
         max(branch.back for branch in branches),
         few(head for branch in branches for head in branch.heads),
         tuple(min(_MOST_WAYS, sum(ways)) for ways in zip(*(branch.ways for branch in branches), strict=True)),
+        far=max(branch.far for branch in branches),
         only=reduce(_both, (branch.only for branch in branches)),
     )
