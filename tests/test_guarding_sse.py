@@ -206,6 +206,7 @@ SMALL = (
 
 
 def test_every_byte_boundary() -> None:
+    """Whatever bytes a read ends at, also inside a character (spec R0.1)."""
     expected = guarded("é 1234 Zoë😀 ok", PIN, NAME)
     bytewise = run((bytes([each]) for each in SMALL), PIN, NAME)
     assert joined(bytewise.removeprefix(b"\xef\xbb\xbf")) == expected
@@ -230,6 +231,7 @@ def test_truncated_anywhere() -> None:
 
 
 def test_truncated_in_the_middle_of_a_span() -> None:
+    """A stream that breaks off in a span: what came of it is judged as the end of the text."""
     out = run([text("my pin: 12"), text("34")], PIN)
     assert joined(out) == "my pin: [PIN]"
     assert run([text("pin: 12")], PIN) == out_of("pin: ", "12")
@@ -260,6 +262,7 @@ def out_of(*parts: str) -> bytes:
 
 
 def test_untouched_bytes() -> None:
+    """Events with nothing to guard in them, comments and unknown fields pass byte for byte."""
     body = (
         b": OPENROUTER PROCESSING\n\n"
         + ROLE
@@ -278,6 +281,7 @@ def test_untouched_bytes() -> None:
 
 
 def test_no_guards_no_change() -> None:
+    """Without guards everything passes, log probabilities too."""
     body = text("1234") + call('{ "a":"1234" }') + stop() + DONE
     logged = event(choice({"content": "x"}, logprobs={"content": [{"token": "y"}]}))
     out = run([body + logged.replace(b'"index": 0', b'"index": 1')])
@@ -286,6 +290,7 @@ def test_no_guards_no_change() -> None:
 
 
 def test_channels() -> None:
+    """A guard looks at its channels only; the others pass byte for byte."""
     only = RegexFilter({"pin": r"\d{4}"}, channels=["reasoning"])
     both = event(choice({"content": "1234", "reasoning": "1234"}))
     out = run([text("1234"), call('{"a": 12, "b": "1234"}'), both, stop(), DONE], only)
@@ -325,6 +330,7 @@ def test_order_and_waiting() -> None:
 
 
 def test_held_text_leaves_before_the_finish_reason() -> None:
+    """Of each choice, in an event of its own, before the event that ends it."""
     out = events(run([text("pin 1234"), text("56", 1), stop(), stop(1), DONE], PIN))
     sent = [
         (each["choices"][0]["delta"].get("content"), each["choices"][0]["finish_reason"]) for each in out[:-1]
@@ -366,6 +372,7 @@ def test_parts_and_other_places_of_text() -> None:
 
 
 def test_log_probabilities_of_text_that_passed_stay() -> None:
+    """They are dropped only where their text was changed or held."""
     logs = {"content": [{"token": "a"}, {"token": "b"}], "refusal": None}
     kept = event(choice({"content": "ab"}, logprobs=logs)) + event(
         choice({"content": "c"}, logprobs={"content": []})
@@ -428,6 +435,7 @@ def mapped(value: Any) -> Any:
 
 
 def test_a_call_in_one_event() -> None:
+    """A call that comes whole is guarded as one that comes in pieces (spec R0.3)."""
     item = {"index": 0, "id": "call_1", "function": {"name": "look", "arguments": '{"a": "1234"}'}}
     out = events(run([event(choice({"tool_calls": [item]}, finish="tool_calls")), DONE], PIN))
     (found,) = out[0]["choices"][0]["delta"]["tool_calls"]
@@ -436,6 +444,7 @@ def test_a_call_in_one_event() -> None:
 
 
 def test_calls_without_usable_indices_and_the_old_form() -> None:
+    """Calls told apart by id, and the form before tool calls."""
     first = {"index": 0, "id": "a", "function": {"name": "look", "arguments": '{"q": "1234"}'}}
     second = {"index": 0, "id": "b", "function": {"name": "look", "arguments": {"q": "4321"}}}
     old = {"function_call": {"name": "look", "arguments": '{"q": "1111"}'}}
@@ -469,6 +478,7 @@ def test_arguments_that_are_not_json() -> None:
 
 
 def test_block() -> None:
+    """The stream ends with an error that says who blocked, and holds nothing of the span."""
     block = RegexFilter({"pin": r"\d{4}"}, id="no-pins", strategy="block")
     out = run([ROLE, text("my pin "), text("is 12"), text("34 and"), stop(), DONE], block)
     assert joined(out.split(b'data: {"error"')[0]) == "my pin is "
@@ -500,6 +510,7 @@ def test_block() -> None:
     ],
 )
 def test_what_cannot_be_read(bad: bytes) -> None:
+    """An event that is no JSON ends the stream: it could hold anything (fail closed)."""
     strict = run([text("a "), bad, text("b"), stop(), DONE], PIN)
     assert b"1234" not in strict
     assert strict.startswith(text("a "))
@@ -531,17 +542,21 @@ def test_text_behind_the_finish_reason() -> None:
 
 
 def test_a_check_that_fails() -> None:
+    """Closed or open, as the guard says; visibly either way (spec R5.4)."""
     slow = RegexFilter({"slow": r"(a|aa)+$b"}, id="slow", timeout=1e-9)
     out = run([text("a" * 500), stop(), DONE], slow)
     assert events(out)[-2]["error"]["code"] == "slow"
 
 
 def test_no_guard() -> None:
+    """What is no guard is told at once."""
     with pytest.raises(UsageError, match="guard_sse"):
         run([DONE], "guard")  # pyright: ignore[reportArgumentType]
 
 
 def test_the_source_is_closed_and_its_errors_pass() -> None:
+    """Whoever leaves closes the upstream; its failure is the caller's."""
+
     async def check() -> None:
         closed: list[bool] = []
 

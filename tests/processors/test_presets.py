@@ -593,6 +593,7 @@ def places(rule: PresetRule, text: str) -> list[tuple[int, int]]:
 
 
 def test_every_rule_has_examples() -> None:
+    """Every rule of every preset has true and false ones."""
     assert set(TRUE) == set(FALSE) == set(RULES)
     assert all(len(examples) >= 6 for examples in TRUE.values())
     assert all(len(examples) >= 8 for examples in FALSE.values())
@@ -602,6 +603,7 @@ def test_every_rule_has_examples() -> None:
     ("name", "marked"), [(name, each) for name, examples in TRUE.items() for each in examples]
 )
 def test_finds(name: str, marked: str) -> None:
+    """A rule finds its true examples, whole, and nothing else in them (spec R0)."""
     text, where = expected(marked)
     assert places(RULES[name], text) == where
     trigger = RULES[name].trigger
@@ -613,12 +615,14 @@ def test_finds(name: str, marked: str) -> None:
     ("name", "text"), [(name, each) for name, examples in FALSE.items() for each in [*examples, *PLAIN]]
 )
 def test_leaves_alone(name: str, text: str) -> None:
+    """What only looks like it (a wrong checksum, a version, a date) is left, alone and in a sentence."""
     assert places(RULES[name], text) == []
     assert places(RULES[name], f"So {text} it is.") == []
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_no_cut_changes_what_is_found(name: str) -> None:
+    """Each example, cut anywhere: the same spans as in the whole text (spec R0.1)."""
     rules = RULES[name].rules()
     assert not any(rule.pattern.needs_whole_text for rule in rules)
     for text in [*(expected(marked)[0] for marked in TRUE[name]), *FALSE[name], *PLAIN]:
@@ -630,6 +634,7 @@ def test_no_cut_changes_what_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_whole_preset_over_everything(preset: str) -> None:
+    """All rules of a preset over all examples, in pieces of any size: the same spans (spec R0.1)."""
     rules = preset_rules(preset)
     text = "\n".join([*(expected(each)[0] for name in RULES for each in TRUE[name][:3]), *PLAIN])
     whole = spans(rules, text)
@@ -638,6 +643,7 @@ def test_the_whole_preset_over_everything(preset: str) -> None:
 
 
 def test_a_word_of_prose_is_all_that_waits() -> None:
+    """Plain text leaves word by word, whatever presets are on (spec R0.2)."""
     scanner = TextScanner([rule for preset in PRESETS for rule in preset_rules(preset)])
     for word in (
         "The answer ",
@@ -671,6 +677,7 @@ def test_hostile_texts_are_done(text: str) -> None:
 
 
 def test_a_region_has_its_national_numbers() -> None:
+    """Numbers without a country code are those of the region that is given."""
     rules = {region: [rule for rule in preset_rules("pii", region=region) if rule.name == "phone"]
              for region in ("US", "DE", "FR", "GB", "DK")}  # fmt: skip
 
@@ -689,6 +696,7 @@ def test_a_region_has_its_national_numbers() -> None:
 
 
 def test_an_unknown_region_or_preset_is_an_error() -> None:
+    """Told at set-up, with what there is."""
     with pytest.raises(UsageError, match="no region 'XX'"):
         preset_rules("pii", region="XX")
     with pytest.raises(UsageError, match="there is pii, secrets, urls"):
@@ -696,6 +704,7 @@ def test_an_unknown_region_or_preset_is_an_error() -> None:
 
 
 def test_phonenumbers_is_needed_for_phones_only() -> None:
+    """Without the extra the other presets work; the error names the command that installs it."""
     program = """
 import sys
 sys.modules["phonenumbers"] = None

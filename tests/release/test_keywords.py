@@ -145,6 +145,7 @@ class TestCutting:
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_spans_are_the_oracle_s_however_the_text_is_cut(self, options: Options, data: st.DataObject):
+        """The same spans as a plain search of the whole text, for any terms, options and cuts (spec R0.1)."""
         terms = data.draw(TERMS | NARROW)
         text = data.draw(texts(terms, ALPHABET))
         index = KeywordIndex(terms, **options)
@@ -156,6 +157,7 @@ class TestCutting:
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_what_is_held_could_become_a_match(self, options: Options, data: st.DataObject):
+        """Nothing waits that no future text could make a term of (spec R0.2)."""
         terms = data.draw(TERMS | NARROW)
         text = data.draw(texts(terms, ALPHABET))
         index = KeywordIndex(terms, **options)
