@@ -44,9 +44,7 @@ async def guard_text(text: str, guards: Sequence[Guard]) -> GuardedText:
         UsageError: something that is no guard.
     """
     detections: list[Detection] = []
-    for track in open_tracks(guards, detections):
-        await feed(track, text, final=True)
-        text = track.take_all()
+    text = await passed(open_tracks(guards, detections), text, final=True)
     return GuardedText(text=text, detections=detections)
 
 
@@ -70,9 +68,9 @@ async def guard_stream(
     tracks = open_tracks(guards, [])
     async with aclosing(pieces_of(stream)) as pieces:
         async for piece in pieces:
-            if out := await _passed(tracks, piece, final=False):
+            if out := await passed(tracks, piece, final=False):
                 yield out
-    if out := await _passed(tracks, "", final=True):
+    if out := await passed(tracks, "", final=True):
         yield out
 
 
@@ -91,7 +89,12 @@ async def feed(track: Track | UnitTrack, text: str, *, final: bool = False) -> N
         raise TripWireError(trip.reason, processor_id=trip.processor_id, metadata=trip.metadata) from None
 
 
-async def _passed(tracks: Sequence[Track | UnitTrack], text: str, *, final: bool) -> str:
+async def passed(tracks: Sequence[Track | UnitTrack], text: str, *, final: bool) -> str:
+    """More of a text through guards in a row. Returns what is decided of it.
+
+    Raises:
+        TripWireError: a guard blocks.
+    """
     for track in tracks:
         await feed(track, text, final=final)
         text = track.take_all()

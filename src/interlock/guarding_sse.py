@@ -13,7 +13,7 @@ import msgspec
 from msgspec import json
 
 from interlock.core.errors import TripWireError
-from interlock.guarding import Guard, feed, open_tracks, pieces_of
+from interlock.guarding import Guard, feed, open_tracks, passed, pieces_of
 from interlock.release.channels import Channel, texts_in_value, visit_async
 from interlock.release.track import Track
 from interlock.release.unit_guard import UnitTrack
@@ -484,10 +484,7 @@ class _Reader:
         return [await self._guarded(text) for text in texts]
 
     async def _guarded(self, text: str) -> str:
-        for track in open_tracks(self._of("tool-arguments"), [], "tool-arguments"):
-            await feed(track, text, final=True)
-            text = track.take_all()
-        return text
+        return await passed(open_tracks(self._of("tool-arguments"), [], "tool-arguments"), text, final=True)
 
     # -------------------------------------------------------------------------------------------------------- the end
 
