@@ -12,6 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from completion_events import (
+    DONE,
+    FRAME,
+    ROLE,
+    USAGE,
+    arguments,
+    call,
+    choice,
+    event,
+    events,
+    joined,
+    stop,
+    text,
+)
 from interlock import UsageError, guard_sse, guard_text
 from interlock.processors import RegexFilter, SpanGuard, Unit, UnitGuard, Verdict
 
@@ -19,35 +33,6 @@ T = TypeVar("T")
 
 PIN = RegexFilter({"pin": r"\d{4,6}"}, id="pin")
 NAME = RegexFilter({"name": r"(?i)zo[eë]"}, id="name")
-FRAME = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-DONE = b"data: [DONE]\n\n"
-
-
-def choice(delta: dict[str, Any], index: int = 0, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"index": index, "delta": delta, "finish_reason": finish, **more}
-
-
-def event(*choices: dict[str, Any], **more: Any) -> bytes:
-    data = json.dumps({**FRAME, "choices": list(choices), **more}, ensure_ascii=False)
-    return b"data: " + data.encode() + b"\n\n"
-
-
-def text(content: str, index: int = 0) -> bytes:
-    return event(choice({"content": content}, index))
-
-
-def call(arguments: str, number: int = 0, index: int = 0, **head: Any) -> bytes:
-    name = {"name": head.pop("name")} if "name" in head else {}
-    item = {"index": number, **head, "function": {**name, "arguments": arguments}}
-    return event(choice({"tool_calls": [item]}, index))
-
-
-def stop(index: int = 0, reason: str = "stop") -> bytes:
-    return event(choice({}, index, reason))
-
-
-ROLE = event(choice({"role": "assistant", "content": "", "refusal": None}))
-USAGE = event(usage={"total_tokens": 7})
 
 
 async def collect(pieces: Any, guards: Sequence[SpanGuard]) -> list[bytes]:
@@ -71,40 +56,6 @@ def run(pieces: Iterable[bytes], *guards: SpanGuard) -> bytes:
 
 def guarded(whole: str, *guards: SpanGuard) -> str:
     return driven(guard_text(whole, guards)).text
-
-
-def events(body: bytes) -> list[Any]:
-    """As a strict client reads it."""
-    found: list[Any] = []
-    body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    for block in body.split(b"\n\n"):
-        data = [line[5:].lstrip() for line in block.split(b"\n") if line.startswith(b"data:")]
-        if any(data):
-            joined = b"\n".join(data)
-            found.append("[DONE]" if joined == b"[DONE]" else json.loads(joined))
-    return found
-
-
-def joined(body: bytes, field: str = "content", index: int = 0) -> str:
-    return "".join(
-        each["delta"].get(field) or ""
-        for data in events(body)
-        if data != "[DONE]"
-        for each in data.get("choices", [])
-        if each["index"] == index
-    )
-
-
-def arguments(body: bytes, number: int = 0, index: int = 0) -> list[str]:
-    return [
-        item["function"]["arguments"]
-        for data in events(body)
-        if data != "[DONE]"
-        for each in data.get("choices", [])
-        if each["index"] == index
-        for item in each["delta"].get("tool_calls", [])
-        if item["index"] == number and item["function"].get("arguments")
-    ]
 
 
 def cut(body: bytes, places: Iterable[int]) -> list[bytes]:
