@@ -322,6 +322,40 @@ def test_parts_and_other_places_of_text() -> None:
     assert b"MTIzNDU2" in out
 
 
+def test_copies_and_sources() -> None:
+    """What LiteLLM repeats of the delta is guarded as the delta is, piece by piece; so is what an answer cites, in the
+    delta and beside the choices. Only guards of that channel look at it. R0.3.
+    """
+    block = {"type": "thinking", "signature": "1234"}
+    copies = [
+        {"thinking_blocks": [{**block, "thinking": piece}], "citation": {"cited_text": "9876"}}
+        for piece in ("12", "34")
+    ]
+    note = {"type": "url_citation", "url_citation": {"url": "https://a.test/1234", "title": "on 1234"}}
+    body = [
+        *(event(choice({"content": "a", "provider_specific_fields": each})) for each in copies),
+        event(choice({"annotations": [note]}), citations=["https://b.test/5678"]),
+        stop(),
+        DONE,
+    ]
+    out = events(run(body, PIN))
+    third = out[-3]
+    deltas = [data["choices"][0]["delta"] for data in out[:-1]]
+    kept = [delta["provider_specific_fields"] for delta in deltas if "provider_specific_fields" in delta]
+    assert [each["thinking_blocks"][0] for each in kept] == [
+        {**block, "thinking": "[PIN]"},
+        {**block, "thinking": ""},
+    ]
+    assert [each["citation"]["cited_text"] for each in kept] == ["[PIN]", "[PIN]"]
+    assert third["choices"][0]["delta"]["annotations"][0]["url_citation"] == {
+        "url": "https://a.test/[PIN]",
+        "title": "on [PIN]",
+    }
+    assert third["citations"] == ["https://b.test/[PIN]"]
+    text_only = RegexFilter({"pin": r"\d{4,6}"}, channels=["text"])
+    assert run(body, text_only) == b"".join(body)
+
+
 def test_log_probabilities_of_text_that_passed_stay() -> None:
     """They are dropped only where their text was changed or held."""
     logs = {"content": [{"token": "a"}, {"token": "b"}], "refusal": None}
@@ -417,6 +451,28 @@ def test_calls_without_usable_indices_and_the_old_form() -> None:
     assert sent[2] == {"function_call": {"arguments": '{"q":"[PIN]"}'}}
 
 
+@given(pieces=st.lists(st.text("12 a\\", max_size=4), max_size=8), places=PLACES)
+def test_the_input_of_a_custom_tool(pieces: list[str], places: list[int]) -> None:
+    """A text, not JSON: guarded as a whole, told before the finish reason; its head passes at once. R0.2, R0.3."""
+    head = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "run", "input": ""}}
+    deltas = [
+        {"tool_calls": [head]},
+        *({"tool_calls": [{"index": 0, "custom": {"input": each}}]} for each in pieces),
+    ]
+    end = stop(reason="tool_calls") + DONE
+    out = run(cut(b"".join(event(choice(delta)) for delta in deltas) + end, places), PIN)
+    assert out.startswith(event(choice(deltas[0])))
+    assert out.endswith(end)
+    told = [
+        item["custom"]["input"]
+        for data in events(out)[1:-2]
+        for item in data["choices"][0]["delta"].get("tool_calls", [])
+        if item["custom"]["input"]
+    ]
+    whole = guarded("".join(pieces), PIN)
+    assert told == ([whole] if whole else [])
+
+
 def test_arguments_that_are_not_json() -> None:
     """Cut off at the token limit, say: guarded as text, escapes or not."""
     assert arguments(run([call('{"a": "12345')], PIN)) == ['{"a": "[PIN]']
@@ -458,6 +514,10 @@ def test_block() -> None:
         b"data: " + b"[" * 100_000 + b"1234\n\n",
         b'{"error": "1234"}\n\n',
         b"<html>1234</html>\n",
+        b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "1234"}\n\n',
+        b'data: {"type": "content_block_delta", "index": 0, "delta": {"text": "1234"}}\n\n',
+        b'data: {"candidates": [{"content": {"parts": [{"text": "1234"}]}}]}\n\n',
+        b'data: {"choices": [{"delta": {"provider_specific_fields": ["1234"]}}]}\n\n',
     ],
 )
 def test_what_cannot_be_read(bad: bytes) -> None:
@@ -503,6 +563,13 @@ def test_no_guard() -> None:
     """What is no guard is told at once."""
     with pytest.raises(UsageError, match="guard_sse"):
         run([DONE], "guard")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("given", [["data: [DONE]\n\n"], DONE, [None], [7]])
+def test_no_bytes(given: Any) -> None:
+    """A stream of text, or of nothing known, is told with what to give instead."""
+    with pytest.raises(UsageError, match="aiter_bytes"):
+        run(given, PIN)
 
 
 def test_the_source_is_closed_and_its_errors_pass() -> None:

@@ -16,14 +16,15 @@ from typing import cast
 import msgspec
 from msgspec import json
 
-from interlock.core.errors import TripWireError
+from interlock.core.errors import TripWireError, UsageError
 from interlock.guarding import Guard, open_tracks, pieces_of
 from interlock.sse.blocks import Block, BlockReader
 from interlock.sse.choices import Choice
 from interlock.sse.entries import Entry, added, frame_of
 from interlock.sse.lines import LineReader
 from interlock.sse.outbox import Outbox
-from interlock.sse.shapes import Json, Unreadable, list_of, object_of
+from interlock.sse.shapes import Json, Unreadable, list_of, object_of, of_chat
+from interlock.sse.sources import guard_sources
 from interlock.sse.texts import texts_of
 
 log = logging.getLogger("interlock")
@@ -37,14 +38,14 @@ async def guard_sse(
     Each choice's content, reasoning and refusal is one text, whose pieces leave as soon as they are decided; the
     arguments of a tool call leave at once, before the choice's finish reason. Everything else passes as it is and in
     its order, behind the text in front of it. A guard sees what its ``channels`` name: content and refusals are
-    ``text``, ``reasoning`` and ``tool-arguments`` are what they say.
+    ``text``, ``reasoning`` and ``tool-arguments`` are what they say, ``sources`` are annotations and citations.
 
     Log probabilities repeat the text token by token: they stay where they belong to text that passed as it came, and
     are null elsewhere. A choice's ``message``, which some providers send along with its deltas, is left out.
 
     A block ends the stream: an event ``{"error": {"message": ..., "type": "tripwire", "code": "<processor id>"}}``,
-    then ``[DONE]``. So does what cannot be read, unless all guards have the ``error_strategy`` ``warn``: then it is
-    left out. It is never passed on.
+    then ``[DONE]``. So does what cannot be read, an event of another API too, unless all guards have the
+    ``error_strategy`` ``warn``: then it is left out. It is never passed on.
 
     Args:
         stream: the response's bytes, sync or async, cut anywhere. An async generator is closed at the end.
@@ -55,7 +56,22 @@ async def guard_sse(
         Whole events; never an empty piece.
 
     Raises:
-        UsageError: something that is no guard.
+        UsageError: something that is no guard; a piece that is no bytes.
+
+    >>> import asyncio
+    >>> from interlock.processors import RegexFilter
+    >>> def event(content: str) -> bytes:
+    ...     return b'data: {"choices": [{"index": 0, "delta": {"content": "%s"}}]}\\n\\n' % content.encode()
+    >>> async def guarded() -> None:
+    ...     upstream = [event("Hi, "), event("pin 12"), event("34."), b"data: [DONE]\\n\\n"]
+    ...     async for out in guard_sse(upstream, [RegexFilter({"pin": r"\\d{4}"})]):
+    ...         print(out.decode().strip())
+    >>> asyncio.run(guarded())
+    data: {"choices": [{"index": 0, "delta": {"content": "Hi, "}}]}
+    data: {"choices":[{"index":0,"delta":{"content":"pin "},"finish_reason":null}]}
+    data: {"choices":[{"index":0,"delta":{"content":"[PIN]"}}]}
+    data: {"choices":[{"index":0,"delta":{"content":"."}}]}
+    data: [DONE]
     """
     completion = _Completion(guards)
     async with aclosing(pieces_of(stream)) as pieces:
@@ -83,13 +99,23 @@ class _Completion:
         open_tracks(guards, [])  # tells whether these are guards
         self.outbox = Outbox(guarded=bool(guards))
         self._guards = list(guards)
+        self._of_sources = [guard for guard in guards if "sources" in guard.channels]
         self._lines = LineReader()
         self._blocks = BlockReader()
         self._choices: dict[int, Choice] = {}
         self._frame: Json = {}
 
     def lines(self, piece: bytes) -> Iterator[bytes]:
-        """The lines that are complete now; to be read one by one, so that what is before a block leaves."""
+        """The lines that are complete now; to be read one by one, so that what is before a block leaves.
+
+        Raises:
+            UsageError: no bytes.
+        """
+        if not isinstance(piece, bytes | bytearray | memoryview):
+            raise UsageError(
+                "guard_sse takes the response's bytes piece by piece, as response.aiter_bytes() gives them, "
+                f"not {type(piece).__name__}"
+            )
         return self._lines.feed(piece)
 
     async def read_line(self, line: bytes) -> None:
@@ -139,8 +165,11 @@ class _Completion:
 
     async def _read_event(self, entry: Entry) -> None:
         event = cast(Json, entry.event)
+        if self._guards and not of_chat(event):
+            raise Unreadable("an event is of another API than chat completions")
         choices = [object_of(choice, "a choice") for choice in list_of(event.get("choices"), "choices")]
         self._frame = frame_of(event) or self._frame
+        entry.changed |= await guard_sources(event, self._of_sources)
         before: list[Entry] = []
         for choice in choices:
             before.extend(await self._read_choice(choice, entry))
@@ -153,24 +182,22 @@ class _Completion:
             del given["message"]
             entry.changed = True
         texts = list(texts_of(given))
-        calls = (
-            list(choice.calls.in_delta(given.get("delta") or {}))
-            if choice.guards_of("tool-arguments")
-            else []
-        )
+        delta: Json = given.get("delta") or {}
+        slots = list(choice.calls.in_delta(delta)) if choice.guards_of("tool-arguments") else []
         for found in texts:
             entry.pieces.append((given, found.piece))
             await choice.push(found)
-        for call, function in calls:
-            entry.changed |= choice.keep_arguments(call, function)
+        for slot in slots:
+            entry.changed |= choice.keep_arguments(slot)
+        entry.changed |= await guard_sources(delta, self._of_sources)
         if not given.get("finish_reason"):
             return []
         await choice.finish()
-        here = {id(call): function for call, function in calls}
+        here = {id(slot.call): slot for slot in slots if slot.fits}
         before: list[Entry] = []
         for call, arguments in await choice.take_arguments():
-            if id(call) in here:
-                here[id(call)]["arguments"] = arguments
+            if (slot := here.get(id(call))) is not None:
+                slot.holder[slot.key] = arguments
                 entry.changed = True
             else:
                 before.append(added(self._frame, choice.index, call.delta(arguments)))
@@ -180,7 +207,9 @@ class _Completion:
         index = given.get("index", 0)
         if not isinstance(index, int):
             raise Unreadable("a choice's index is no number")
-        return self._choices.setdefault(index, Choice(index, self._guards))
+        if index not in self._choices:
+            self._choices[index] = Choice(index, self._guards)
+        return self._choices[index]
 
     async def _finish_all(self) -> None:
         """There is no more of any choice."""

@@ -19,8 +19,9 @@ def kept(*deltas: dict[str, Any]) -> list[tuple[str, str, str, dict[str, Any]]]:
     """Ids, names and arguments of the calls in these deltas, and how new arguments would be told."""
     calls = Calls()
     for delta in deltas:
-        for call, function in calls.in_delta(delta):
-            call.keep(function.get("arguments") or "")
+        for slot in calls.in_delta(delta):
+            if slot.filled:
+                slot.take()
     return [(call.id, call.name, call.take(), call.delta("x")) for call in calls]
 
 
@@ -60,17 +61,46 @@ def test_the_form_before_tool_calls_and_arguments_as_objects() -> None:
     assert kept({"tool_calls": None, "function_call": None}, {"tool_calls": [{"index": 0}]}) == []
 
 
+def test_custom_tools() -> None:
+    """Their input is a text, told as it came: not as a function's arguments. An empty ``custom`` beside a function,
+    which some gateways send, is nothing.
+    """
+    custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+    more = {"index": 0, "custom": {"input": " -l"}}
+    assert kept({"tool_calls": [custom]}, {"tool_calls": [more]}) == [
+        ("a", "run", "ls -l", {"tool_calls": [{"index": 0, "custom": {"input": "x"}}]})
+    ]
+    both = {"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}, "custom": {}}
+    assert kept({"tool_calls": [both]}) == [
+        ("a", "look", "{}", {"tool_calls": [{"index": 0, "function": {"arguments": "x"}}]})
+    ]
+    ((_, function), (_, empty)) = (
+        (slot.take() if slot.filled else None, slot) for slot in Calls().in_delta({"tool_calls": [both]})
+    )
+    assert (function.fits, empty.fits) == (True, False)
+
+
 def test_arguments_are_given_once() -> None:
     """What was taken is not there any more."""
     calls = Calls()
-    ((call, _),) = calls.in_delta(piece(0, "a", "look", "{}"))
-    call.keep("{}")
-    assert (call.take(), call.take()) == ("{}", "")
+    delta = piece(0, "a", "look", "{}")
+    (slot,) = calls.in_delta(delta)
+    assert slot.filled
+    slot.take()
+    assert delta == piece(0, "a", "look", "")
+    assert not slot.filled
+    assert (slot.call.take(), slot.call.take()) == ("{}", "")
 
 
 @pytest.mark.parametrize(
     "delta",
-    [{"tool_calls": "x"}, {"tool_calls": ["x"]}, {"tool_calls": [{"function": "x"}]}, {"function_call": "x"}],
+    [
+        {"tool_calls": "x"},
+        {"tool_calls": ["x"]},
+        {"tool_calls": [{"function": "x"}]},
+        {"tool_calls": [{"custom": "x"}]},
+        {"function_call": "x"},
+    ],
 )
 def test_calls_of_another_form(delta: dict[str, Any]) -> None:
     """They cannot be guarded: they are told."""

@@ -44,9 +44,10 @@ async def test_nothing_comes_behind_the_finish_reason() -> None:
     await pushed(choice, content="late", reasoning="")
     with pytest.raises(Unreadable, match="text came behind"):
         await pushed(choice, reasoning="late")
-    ((call, function),) = choice.calls.in_delta(calling("{}"))
+    (slot,) = choice.calls.in_delta(calling("{}"))
     with pytest.raises(Unreadable, match="arguments came behind"):
-        choice.keep_arguments(call, function)
+        choice.keep_arguments(slot)
+    assert await choice.take_arguments() == []
 
 
 def calling(arguments: str) -> dict[str, Any]:
@@ -58,11 +59,7 @@ async def test_arguments_are_taken_out_and_given_guarded() -> None:
     """The delta keeps none of them; joined and guarded they are given once."""
     choice = Choice(0, [PIN])
     deltas = [calling('{"a": "12'), calling('34"}'), calling("")]
-    kept = [
-        choice.keep_arguments(call, function)
-        for delta in deltas
-        for call, function in choice.calls.in_delta(delta)
-    ]
+    kept = [choice.keep_arguments(slot) for delta in deltas for slot in choice.calls.in_delta(delta)]
     assert kept == [True, True, False]
     assert deltas == [calling("")] * 3
     ((_, arguments),) = await choice.take_arguments()
@@ -73,8 +70,8 @@ async def test_arguments_are_taken_out_and_given_guarded() -> None:
 async def test_a_block_in_arguments() -> None:
     """It is raised where they are taken, before anything of them is given (R0.3)."""
     choice = Choice(0, [RegexFilter({"pin": r"\d{4}"}, id="no-pins", strategy="block")])
-    ((call, function),) = choice.calls.in_delta(calling('{"a": "1234"}'))
-    choice.keep_arguments(call, function)
+    (slot,) = choice.calls.in_delta(calling('{"a": "1234"}'))
+    choice.keep_arguments(slot)
     with pytest.raises(TripWireError) as caught:
         await choice.take_arguments()
     assert caught.value.processor_id == "no-pins"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.sse.shapes import Unreadable, list_of, object_of
+from interlock.sse.shapes import Unreadable, list_of, object_of, of_chat
 
 
 def test_shapes() -> None:
@@ -22,3 +22,21 @@ def test_another_shape(shape: type, value: object) -> None:
     with pytest.raises(Unreadable) as caught:
         shape(value, "a choice")
     assert str(caught.value) == "a choice is not of the form it should be"
+
+
+@pytest.mark.parametrize(
+    ("event", "known"),
+    [
+        ({"choices": [], "type": "response.created"}, True),
+        ({"error": {}, "type": "error"}, True),
+        ({"prompt_filter_results": []}, True),
+        ({"type": 7}, True),
+        ({"type": "response.output_text.delta", "delta": "x"}, False),
+        ({"type": "content_block_delta", "delta": {"text": "x"}}, False),
+        ({"type": "message_delta"}, False),
+        ({"candidates": []}, False),
+    ],
+)
+def test_events_of_other_apis(event: dict[str, object], known: bool) -> None:
+    """OpenAI's Responses, Anthropic's Messages and Gemini have their texts where nobody looks."""
+    assert of_chat(event) is known

@@ -43,11 +43,23 @@ def test_where_texts_stand() -> None:
     assert found({"audio": {"transcript": "g", "data": "aGk=", "id": "a"}}) == [
         ("text", ("audio", "transcript"), "g")
     ]
+    copies = {
+        "reasoning_content": "i",
+        "thinking_blocks": [{"thinking": "j", "signature": "s"}],
+        "other": "k",
+    }
+    assert found({"reasoning_content": "i", "provider_specific_fields": copies}) == [
+        ("reasoning", ("reasoning_content",), "i"),
+        ("reasoning", ("provider_specific_fields", "reasoning_content"), "i"),
+        ("reasoning", ("provider_specific_fields", "thinking_blocks", "thinking"), "j"),
+    ]
     assert found(None, text="h") == [("text", ("text",), "h")]
     assert found({}) == []
     for wrong in ("text", [], 0, False):
         with pytest.raises(Unreadable):
             found(wrong)
+    with pytest.raises(Unreadable):
+        found({"provider_specific_fields": "text"})
 
 
 class Judge(UnitGuard):

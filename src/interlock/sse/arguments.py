@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import json
 
-from interlock.guarding import Guard, open_tracks, passed
+from interlock.guarding import Guard
 from interlock.release.channels import Channel, texts_in_value, visit_async
+from interlock.sse.texts import guarded_whole
 
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
@@ -26,11 +27,8 @@ async def guarded_arguments(text: str, guards: Sequence[Guard]) -> str:
         TripWireError: a guard blocks.
     """
 
-    async def guarded(plain: str) -> str:
-        return await passed(open_tracks(guards, [], "tool-arguments"), plain, final=True)
-
     async def all_guarded(texts: list[str], channel: Channel) -> list[str]:
-        return [await guarded(each) for each in texts]
+        return [await guarded_whole(each, guards, channel) for each in texts]
 
     try:
         value = await visit_async(texts_in_value(json.decode(text), "tool-arguments"), all_guarded)
@@ -38,8 +36,8 @@ async def guarded_arguments(text: str, guards: Sequence[Guard]) -> str:
     except (msgspec.DecodeError, RecursionError):
         pass  # cut off at the token limit, say
     plain = _unescaped(text)
-    made = await guarded(plain)
-    return made if made != plain else await guarded(text)
+    made = await guarded_whole(plain, guards, "tool-arguments")
+    return made if made != plain else await guarded_whole(text, guards, "tool-arguments")
 
 
 def _unescaped(text: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from interlock.guarding import Guard, open_tracks
 from interlock.release.channels import Channel
 from interlock.sse.arguments import guarded_arguments
-from interlock.sse.calls import Call, Calls
-from interlock.sse.shapes import Json, Unreadable
-from interlock.sse.texts import Found, Passage, Path
+from interlock.sse.calls import Call, Calls, Slot
+from interlock.sse.shapes import Unreadable
+from interlock.sse.texts import Found, Passage, Path, guarded_whole
 
 
 class Choice:
@@ -55,18 +55,17 @@ class Choice:
             if text.channel == "reasoning":
                 await text.finish_units()
 
-    def keep_arguments(self, call: Call, function: Json) -> bool:
+    def keep_arguments(self, slot: Slot) -> bool:
         """Take a call's arguments out of a delta. Returns whether there are some.
 
         Raises:
             Unreadable: the choice is finished.
         """
-        if not (arguments := function.get("arguments")):
+        if not slot.filled:
             return False
         if self._finished:
             raise Unreadable("arguments came behind the finish reason")
-        call.keep(arguments)
-        function["arguments"] = ""
+        slot.take()
         return True
 
     async def finish(self) -> None:
@@ -87,4 +86,11 @@ class Choice:
             TripWireError: a guard blocks.
         """
         guards = self.guards_of("tool-arguments")
-        return [(call, await guarded_arguments(text, guards)) for call in self.calls if (text := call.take())]
+        found: list[tuple[Call, str]] = []
+        for call in self.calls:
+            if text := call.take():
+                if call.custom:
+                    found.append((call, await guarded_whole(text, guards, "tool-arguments")))
+                else:
+                    found.append((call, await guarded_arguments(text, guards)))
+        return found

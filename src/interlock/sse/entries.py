@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from interlock.sse.blocks import with_data
+from interlock.sse.calls import KINDS
 from interlock.sse.shapes import Json
 from interlock.sse.texts import Piece
 
@@ -122,7 +123,7 @@ def _says_nothing(event: Json) -> bool:
 
 
 def _empty_call(call: Json) -> bool:
-    function: Json = call.get("function") or {}
-    return not any(function.values()) and not any(
-        value for key, value in call.items() if key not in ("index", "type", "function")
+    for_tool: list[Json] = [call.get(kind) or {} for kind in KINDS]
+    return not any(value for each in for_tool for value in each.values()) and not any(
+        value for key, value in call.items() if key not in ("index", "type", *KINDS)
     )

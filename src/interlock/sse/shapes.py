@@ -6,6 +6,9 @@ from typing import Any, TypeAlias, cast
 
 Json: TypeAlias = dict[str, Any]
 
+OTHERS = ("response.", "message_", "content_block_")
+"""How the types of events begin in OpenAI's Responses and in Anthropic's Messages."""
+
 
 class Unreadable(Exception):
     """Something in the stream is not what it should be. Says what, never what stands there."""
@@ -33,6 +36,14 @@ def list_of(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
         raise _wrong(what)
     return cast("list[Any]", value)
+
+
+def of_chat(event: Json) -> bool:
+    """Whether an event may be of a chat completion. Those of other APIs have their texts in other places."""
+    if "choices" in event:
+        return True
+    kind = event.get("type")
+    return "candidates" not in event and not (isinstance(kind, str) and kind.startswith(OTHERS))
 
 
 def _wrong(what: str) -> Unreadable:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from interlock.guarding import feed
+from interlock.guarding import Guard, feed, open_tracks, passed
 from interlock.release.channels import Channel
 from interlock.release.track import Track
 from interlock.release.unit_guard import UnitTrack
@@ -23,6 +23,9 @@ FIELDS: dict[str, Channel] = {
     "thinking_blocks": "reasoning",
 }
 """Fields of a delta that are texts, or hold them in parts, by the channel that guards them."""
+
+COPIES = "provider_specific_fields"
+"""Where LiteLLM repeats fields of the delta."""
 
 NO_TEXT = frozenset({"type", "id", "index", "format", "signature", "data", "image_url"})
 """Keys of a part under which no text stands."""
@@ -78,24 +81,39 @@ def texts_of(choice: Json) -> Iterator[Found]:
     if choice.get("delta") is None:
         return
     delta = object_of(choice["delta"], "a delta")
+    yield from _in_fields(delta, ())
+    if delta.get(COPIES) is not None:
+        yield from _in_fields(object_of(delta[COPIES], COPIES), (COPIES,))
+
+
+def _in_fields(holder: Json, path: Path) -> Iterator[Found]:
     for field, channel in FIELDS.items():
-        if field in delta:
-            for path, piece in _pieces(delta, field, (field,)):
-                yield Found(channel, path, piece)
+        if field in holder:
+            for inner, piece in pieces_at(holder, field, (*path, field)):
+                yield Found(channel, inner, piece)
 
 
-def _pieces(holder: Any, key: Any, path: Path) -> Iterator[tuple[Path, Piece]]:
+def pieces_at(holder: Any, key: Any, path: Path) -> Iterator[tuple[Path, Piece]]:
     """The texts at a place, a string or parts of any depth. Parts' ``text`` and a plain string are one text."""
     value: Any = holder[key]
     if isinstance(value, str):
         yield path, Piece(holder, key)
     elif isinstance(value, list):
         for number in range(len(cast("list[Any]", value))):
-            yield from _pieces(value, number, path)
+            yield from pieces_at(value, number, path)
     elif isinstance(value, dict):
         for name in cast(Json, value):
             if name not in NO_TEXT:
-                yield from _pieces(value, name, path if name == "text" else (*path, name))
+                yield from pieces_at(value, name, path if name == "text" else (*path, name))
+
+
+async def guarded_whole(text: str, guards: Sequence[Guard], channel: Channel) -> str:
+    """A complete text through guards.
+
+    Raises:
+        TripWireError: a guard blocks.
+    """
+    return await passed(open_tracks(guards, [], channel), text, final=True)
 
 
 class _Stage:
