@@ -103,6 +103,19 @@ async def test_what_is_no_vector_for_each_text_is_an_error(answer: Any) -> None:
     assert len(await cache.embed(["a", "b"], kind="query")) == 2
 
 
+@pytest.mark.parametrize("raised", [ValueError("my secret text"), KeyError("my secret text"), OSError()])
+async def test_an_embedder_of_ones_own_may_raise_anything(raised: Exception) -> None:
+    """It is a ModelError that names the embedder and the kind of error; the text, which it may repeat, is not in it."""
+
+    class Broken(Lengths):
+        async def embed(self, texts: Sequence[str], *, kind: Kind) -> Any:
+            raise raised
+
+    with pytest.raises(ModelError, match=f"test/lengths failed: {type(raised).__name__}$") as caught:
+        await EmbeddingCache(Broken()).embed(["my secret text"], kind="query")
+    assert caught.value.__cause__ is raised
+
+
 async def test_a_surrogate_left_by_a_cut_does_not_stop_it() -> None:
     """Text that has no encoding is sent with a mark in its place."""
     embedder = Lengths()

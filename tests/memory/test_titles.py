@@ -40,6 +40,16 @@ async def test_a_thread_gets_its_title_after_the_first_turn(tmp_path: Any) -> No
     assert "assistant: By train." in call.prompt_text
 
 
+async def test_a_title_is_what_every_database_takes(tmp_path: Any) -> None:
+    """NUL and half of a surrogate pair, which models can write, do not cost the title (R8)."""
+    writer = ScriptedModel([text("Trip\0 to \ud83d", "Rome")])
+    async with Memory(f"sqlite:///{tmp_path / 'agent.db'}", generate_title={"model": writer}) as memory:
+        await agent_of(memory, "By train.").generate("How to Rome?", memory=THREAD)
+        assert memory.titles is not None
+        await memory.titles.finish()
+        assert await title(memory) == "Trip to ?Rome"
+
+
 async def test_the_agents_model_writes_it_by_default() -> None:
     """``generate_title=True``."""
     memory = Memory(generate_title=True)

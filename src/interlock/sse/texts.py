@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from interlock.guarding import Guard, feed, open_tracks, passed
 from interlock.release.channels import Channel
 from interlock.release.track import Track
-from interlock.release.unit_guard import UnitTrack
+from interlock.release.unit_track import UnitTrack
 from interlock.sse.shapes import Json, object_of
 
 FIELDS: dict[str, Channel] = {

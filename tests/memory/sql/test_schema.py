@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -13,7 +14,7 @@ from interlock import StorageError
 from interlock.core.messages import Content, Message, TextPart
 from interlock.core.result import Turn
 from interlock.memory.sql import Database, SqlStore
-from interlock.memory.sql.schema import VERSION, VERSION_TABLE
+from interlock.memory.sql.schema import VERSION, VERSION_TABLE, load_migrations
 from interlock.memory.store import Thread
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +80,25 @@ async def test_tables_are_made_by_the_first_use(database_url: str) -> None:
     await raw.engine.dispose()
     for store in stores:
         await store.close()
+
+
+async def test_what_makes_the_tables_is_imported_beside_the_loop(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The import takes a while, and other runs go on meanwhile; a database that is ready does without."""
+    threads: list[threading.Thread] = []
+
+    def load() -> None:
+        threads.append(threading.current_thread())
+        load_migrations()
+
+    monkeypatch.setattr("interlock.memory.sql.database.load_migrations", load)
+    for _ in range(2):
+        store = SqlStore(database_url)
+        await store.thread("t", resource_id="r")
+        await store.close()
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()
 
 
 async def test_tables_of_an_older_reference_are_completed(database_url: str) -> None:
