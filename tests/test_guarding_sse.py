@@ -12,6 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from completion_events import (
+    DONE,
+    FRAME,
+    ROLE,
+    USAGE,
+    arguments,
+    call,
+    choice,
+    event,
+    events,
+    joined,
+    stop,
+    text,
+)
 from interlock import UsageError, guard_sse, guard_text
 from interlock.processors import RegexFilter, SpanGuard, Unit, UnitGuard, Verdict
 
@@ -19,35 +33,6 @@ T = TypeVar("T")
 
 PIN = RegexFilter({"pin": r"\d{4,6}"}, id="pin")
 NAME = RegexFilter({"name": r"(?i)zo[eë]"}, id="name")
-FRAME = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-DONE = b"data: [DONE]\n\n"
-
-
-def choice(delta: dict[str, Any], index: int = 0, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"index": index, "delta": delta, "finish_reason": finish, **more}
-
-
-def event(*choices: dict[str, Any], **more: Any) -> bytes:
-    data = json.dumps({**FRAME, "choices": list(choices), **more}, ensure_ascii=False)
-    return b"data: " + data.encode() + b"\n\n"
-
-
-def text(content: str, index: int = 0) -> bytes:
-    return event(choice({"content": content}, index))
-
-
-def call(arguments: str, number: int = 0, index: int = 0, **head: Any) -> bytes:
-    name = {"name": head.pop("name")} if "name" in head else {}
-    item = {"index": number, **head, "function": {**name, "arguments": arguments}}
-    return event(choice({"tool_calls": [item]}, index))
-
-
-def stop(index: int = 0, reason: str = "stop") -> bytes:
-    return event(choice({}, index, reason))
-
-
-ROLE = event(choice({"role": "assistant", "content": "", "refusal": None}))
-USAGE = event(usage={"total_tokens": 7})
 
 
 async def collect(pieces: Any, guards: Sequence[SpanGuard]) -> list[bytes]:
@@ -71,40 +56,6 @@ def run(pieces: Iterable[bytes], *guards: SpanGuard) -> bytes:
 
 def guarded(whole: str, *guards: SpanGuard) -> str:
     return driven(guard_text(whole, guards)).text
-
-
-def events(body: bytes) -> list[Any]:
-    """As a strict client reads it."""
-    found: list[Any] = []
-    body = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    for block in body.split(b"\n\n"):
-        data = [line[5:].lstrip() for line in block.split(b"\n") if line.startswith(b"data:")]
-        if any(data):
-            joined = b"\n".join(data)
-            found.append("[DONE]" if joined == b"[DONE]" else json.loads(joined))
-    return found
-
-
-def joined(body: bytes, field: str = "content", index: int = 0) -> str:
-    return "".join(
-        each["delta"].get(field) or ""
-        for data in events(body)
-        if data != "[DONE]"
-        for each in data.get("choices", [])
-        if each["index"] == index
-    )
-
-
-def arguments(body: bytes, number: int = 0, index: int = 0) -> list[str]:
-    return [
-        item["function"]["arguments"]
-        for data in events(body)
-        if data != "[DONE]"
-        for each in data.get("choices", [])
-        if each["index"] == index
-        for item in each["delta"].get("tool_calls", [])
-        if item["index"] == number and item["function"].get("arguments")
-    ]
 
 
 def cut(body: bytes, places: Iterable[int]) -> list[bytes]:
@@ -371,6 +322,40 @@ def test_parts_and_other_places_of_text() -> None:
     assert b"MTIzNDU2" in out
 
 
+def test_copies_and_sources() -> None:
+    """What LiteLLM repeats of the delta is guarded as the delta is, piece by piece; so is what an answer cites, in the
+    delta and beside the choices. Only guards of that channel look at it. R0.3.
+    """
+    block = {"type": "thinking", "signature": "1234"}
+    copies = [
+        {"thinking_blocks": [{**block, "thinking": piece}], "citation": {"cited_text": "9876"}}
+        for piece in ("12", "34")
+    ]
+    note = {"type": "url_citation", "url_citation": {"url": "https://a.test/1234", "title": "on 1234"}}
+    body = [
+        *(event(choice({"content": "a", "provider_specific_fields": each})) for each in copies),
+        event(choice({"annotations": [note]}), citations=["https://b.test/5678"]),
+        stop(),
+        DONE,
+    ]
+    out = events(run(body, PIN))
+    third = out[-3]
+    deltas = [data["choices"][0]["delta"] for data in out[:-1]]
+    kept = [delta["provider_specific_fields"] for delta in deltas if "provider_specific_fields" in delta]
+    assert [each["thinking_blocks"][0] for each in kept] == [
+        {**block, "thinking": "[PIN]"},
+        {**block, "thinking": ""},
+    ]
+    assert [each["citation"]["cited_text"] for each in kept] == ["[PIN]", "[PIN]"]
+    assert third["choices"][0]["delta"]["annotations"][0]["url_citation"] == {
+        "url": "https://a.test/[PIN]",
+        "title": "on [PIN]",
+    }
+    assert third["citations"] == ["https://b.test/[PIN]"]
+    text_only = RegexFilter({"pin": r"\d{4,6}"}, channels=["text"])
+    assert run(body, text_only) == b"".join(body)
+
+
 def test_log_probabilities_of_text_that_passed_stay() -> None:
     """They are dropped only where their text was changed or held."""
     logs = {"content": [{"token": "a"}, {"token": "b"}], "refusal": None}
@@ -466,6 +451,28 @@ def test_calls_without_usable_indices_and_the_old_form() -> None:
     assert sent[2] == {"function_call": {"arguments": '{"q":"[PIN]"}'}}
 
 
+@given(pieces=st.lists(st.text("12 a\\", max_size=4), max_size=8), places=PLACES)
+def test_the_input_of_a_custom_tool(pieces: list[str], places: list[int]) -> None:
+    """A text, not JSON: guarded as a whole, told before the finish reason; its head passes at once. R0.2, R0.3."""
+    head = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "run", "input": ""}}
+    deltas = [
+        {"tool_calls": [head]},
+        *({"tool_calls": [{"index": 0, "custom": {"input": each}}]} for each in pieces),
+    ]
+    end = stop(reason="tool_calls") + DONE
+    out = run(cut(b"".join(event(choice(delta)) for delta in deltas) + end, places), PIN)
+    assert out.startswith(event(choice(deltas[0])))
+    assert out.endswith(end)
+    told = [
+        item["custom"]["input"]
+        for data in events(out)[1:-2]
+        for item in data["choices"][0]["delta"].get("tool_calls", [])
+        if item["custom"]["input"]
+    ]
+    whole = guarded("".join(pieces), PIN)
+    assert told == ([whole] if whole else [])
+
+
 def test_arguments_that_are_not_json() -> None:
     """Cut off at the token limit, say: guarded as text, escapes or not."""
     assert arguments(run([call('{"a": "12345')], PIN)) == ['{"a": "[PIN]']
@@ -507,6 +514,10 @@ def test_block() -> None:
         b"data: " + b"[" * 100_000 + b"1234\n\n",
         b'{"error": "1234"}\n\n',
         b"<html>1234</html>\n",
+        b'event: response.output_text.delta\ndata: {"type": "response.output_text.delta", "delta": "1234"}\n\n',
+        b'data: {"type": "content_block_delta", "index": 0, "delta": {"text": "1234"}}\n\n',
+        b'data: {"candidates": [{"content": {"parts": [{"text": "1234"}]}}]}\n\n',
+        b'data: {"choices": [{"delta": {"provider_specific_fields": ["1234"]}}]}\n\n',
     ],
 )
 def test_what_cannot_be_read(bad: bytes) -> None:
@@ -552,6 +563,13 @@ def test_no_guard() -> None:
     """What is no guard is told at once."""
     with pytest.raises(UsageError, match="guard_sse"):
         run([DONE], "guard")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("given", [["data: [DONE]\n\n"], DONE, [None], [7]])
+def test_no_bytes(given: Any) -> None:
+    """A stream of text, or of nothing known, is told with what to give instead."""
+    with pytest.raises(UsageError, match="aiter_bytes"):
+        run(given, PIN)
 
 
 def test_the_source_is_closed_and_its_errors_pass() -> None:

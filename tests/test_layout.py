@@ -72,7 +72,7 @@ def test_no_test_file_is_orphaned_in_the_mirrored_folders() -> None:
     """A test file in a mirrored folder belongs to a module that exists."""
     orphans = [
         str(path.relative_to(TESTS))
-        for folder in ("core", "memory", "models", "testing")
+        for folder in ("core", "memory", "models", "sse", "testing")
         for path in sorted((TESTS / folder).glob("test_*.py"))
         if not (SOURCES / folder / path.name.removeprefix("test_")).exists()
     ]

@@ -250,6 +250,19 @@ class HoldBack(Processor):
         return chunk
 
 
+class Cap(Processor):
+    """Answers every call of ``look`` itself."""
+
+    def __init__(self, id: str, answer: str) -> None:
+        self.id = id
+        self.answer = answer
+
+    def process_output_step(self, output: Any, ctx: Any) -> None:
+        for call in output.tool_calls:
+            if call.tool_name == "look":
+                ctx.message_list.update_tool_invocation(call.tool_call_id, result=self.answer)
+
+
 def masked(text: str) -> str:
     """Four digits become stars."""
     return re.sub(r"\d{4}", "****", text)
@@ -257,6 +270,7 @@ def masked(text: str) -> str:
 
 __all__ = [
     "Bench",
+    "Cap",
     "HoldBack",
     "Ran",
     "both_modes",

@@ -5,25 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import Bench, both_modes, counted
+from notation import Bench, Cap, both_modes, counted
 
 from interlock import Processor
 from interlock.testing import text, tool_call
 
 pytestmark = pytest.mark.anyio
-
-
-class Cap(Processor):
-    """Answers every call of ``look`` itself."""
-
-    def __init__(self, id: str, answer: str) -> None:
-        self.id = id
-        self.answer = answer
-
-    def process_output_step(self, output: Any, ctx: Any) -> None:
-        for call in output.tool_calls:
-            if call.tool_name == "look":
-                ctx.message_list.update_tool_invocation(call.tool_call_id, result=self.answer)
 
 
 class Errors(Processor):

@@ -9,7 +9,8 @@ import pytest
 from fault_server import FaultServer, whole
 from wired import each_wire, model_at
 
-from interlock import Agent, ModelError, Processor
+from cases.notation import Cap
+from interlock import Agent, ModelError
 from interlock.processors import PrefillErrorHandler
 from interlock.processors.prefill_error_handler import REMINDER
 from wires import Called, Said, Turn
@@ -22,19 +23,6 @@ REFUSALS = [
     "Assistant response prefill is incompatible with enable_thinking.",
     "Requests ending with a model turn are not supported.",
 ]
-
-
-class Cap(Processor):
-    """Answers every call of ``look`` itself."""
-
-    def __init__(self, id: str, answer: str) -> None:
-        self.id = id
-        self.answer = answer
-
-    def process_output_step(self, output: Any, ctx: Any) -> None:
-        for call in output.tool_calls:
-            if call.tool_name == "look":
-                ctx.message_list.update_tool_invocation(call.tool_call_id, result=self.answer)
 
 
 def look() -> int:
