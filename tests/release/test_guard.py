@@ -970,7 +970,7 @@ async def test_what_a_failed_function_said_is_not_the_errors_context() -> None:
 
 @pytest.mark.anyio
 async def test_reasoning_blocks_that_alternate_hold_what_guards_made_of_them() -> None:
-    """Guards judge reasoning in the order it came; parts joined in another one would be what they remove. R0.1, R0.3."""
+    """Guards judge reasoning in the order it came; parts joined in another would be what they remove. R0.1, R0.3."""
     deltas = [("a", "12"), ("b", " x "), ("a", "34"), ("b", "5"), ("a", "678")]
     script = [
         *(ReasoningStart(id="a"), ReasoningStart(id="b")),
