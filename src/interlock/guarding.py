@@ -13,7 +13,8 @@ from interlock.core.request_context import RequestContext
 from interlock.release.channels import Channel
 from interlock.release.guard import Detection, SpanGuard
 from interlock.release.track import Track
-from interlock.release.unit_guard import Failed, UnitGuard, UnitTrack
+from interlock.release.unit_guard import UnitGuard
+from interlock.release.unit_track import Failed, UnitTrack
 
 T = TypeVar("T")
 Guard: TypeAlias = SpanGuard | UnitGuard

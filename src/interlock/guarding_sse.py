@@ -16,7 +16,7 @@ from interlock.core.errors import TripWireError
 from interlock.guarding import Guard, feed, open_tracks, passed, pieces_of
 from interlock.release.channels import Channel, texts_in_value, visit_async
 from interlock.release.track import Track
-from interlock.release.unit_guard import UnitTrack
+from interlock.release.unit_track import UnitTrack
 
 log = logging.getLogger("interlock")
 

@@ -98,7 +98,7 @@ def test_constructs_it_follows(source: str, text: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "(?x)a b", r"(?V1)[[a-z]--[b]]c", "(?f)(?i)ss", r"(?w)a\b", "(?p)a|ab", "(?r)ab", "(?:ab){e<=1}",
+        "(?x)a b", r"(?V1)[[a-z]--[b]]c", "(?f)(?i)ss", r"(?w)a\b", "(?p)a|ab", "(?:ab){e<=1}",
         "(?e)(?:ab){i}",
         "a(?R)?b", "(a)(?1)?", "(?P<n>a)(?&n)", "(?P<n>a)(?P>n)", "(a)?(?(1)b|c)", "(?(DEFINE)(?P<n>a))b",
         r"\X", r"\R", r"a\Kb", r"\Ga", r"\ma", r"a\M", "a(*SKIP)b", "a(*PRUNE)b",
@@ -139,6 +139,24 @@ def test_a_pattern_that_does_not_compile() -> None:
     """It is told by name (spec R0)."""
     with pytest.raises(UsageError, match="rule 'keys': the pattern does not compile"):
         ExactPattern("keys", "(a")
+
+
+@pytest.mark.parametrize("source", ["(?r)ab", "(?ri)a"])
+def test_a_pattern_that_searches_backwards(source: str) -> None:
+    """It finds its last match first, behind which nothing would be looked for: refused at set-up (spec R0)."""
+    with pytest.raises(UsageError, match=r"rule 'keys': .* leave out \(\?r\)"):
+        ExactPattern("keys", source)
+
+
+@pytest.mark.parametrize(
+    "source", [r"(?<=\K(?:A)?)", r"(?<=\KA)", r"(?<=\KA*)b?", r"(?=A\K)", r"(?=\KA)", r"(?<=(?=A\K))"]
+)
+@pytest.mark.parametrize("text", ["A", "AA", "bAAb"])
+def test_a_match_moved_by_an_assertion_is_no_endless_loop(source: str, text: str) -> None:
+    r"""With \K in a look-around a match begins in front of where it was searched for, or behind its end; the search
+    goes on all the same (spec R4.6).
+    """
+    check_same([source], text, list(range(len(text))))
 
 
 @pytest.mark.parametrize("final", [False, True])

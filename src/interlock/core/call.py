@@ -9,6 +9,7 @@ from typing import Any
 
 from interlock.core import stages
 from interlock.core.attempt import Attempt
+from interlock.core.calling import heed
 from interlock.core.chunks import (
     Abort,
     Chunk,
@@ -81,7 +82,7 @@ async def read_response(run: Run, attempt: Attempt, answer: Prompt | list[Chunk]
                 await open_step(run, attempt)
                 raise CallFailed(as_model_error(problem)) from problem
             if run.alert:
-                await run.heed()
+                await heed(run)
             if not attempt.opened:
                 if type(chunk) is Finish:
                     note_finish(run, attempt, chunk)  # paid for, even if somebody objects to the step-start

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from interlock.core.calling import after_failure, blame, heed
 from interlock.core.chunks import (
     Abort,
     Chunk,
@@ -93,10 +94,10 @@ class Chain:
                 if is_async:
                     returned = await returned
             except BaseException as problem:
-                await run.after_failure(hook.call, problem)
+                await after_failure(run, hook.call, problem)
                 returned = chunk
             if run.alert:
-                await run.heed()
+                await heed(run)
             if returned is chunk:
                 continue
             if returned is None:
@@ -128,10 +129,10 @@ class Chain:
             if hook.is_async:
                 returned = await returned
         except BaseException as problem:
-            await self.run.after_failure(hook.call, problem)
+            await after_failure(self.run, hook.call, problem)
             returned = chunk
         if self.run.alert:
-            await self.run.heed()
+            await heed(self.run)
         await self._feed_several(hook, chunk, returned)
 
     async def _deliver(self, chunk: Chunk) -> None:
@@ -145,11 +146,11 @@ class Chain:
             returned = await self._awaited(hook, chunk, returned)
         pieces: Any = [] if returned is None else [returned] if isinstance(returned, Chunk) else returned
         if not is_sequence(pieces) or not all(isinstance(piece, Chunk) for piece in pieces):
-            raise self.run.blame(hook.call, wrong_return(hook.call, returned))
+            raise blame(self.run, hook.call, wrong_return(hook.call, returned))
         for piece in pieces:
             if type(piece) in FORGED:
                 why = f"in place of a {chunk.type} chunk: a run's {piece.type} is the runtime's to send"
-                raise self.run.blame(hook.call, wrong_return(hook.call, piece, why))
+                raise blame(self.run, hook.call, wrong_return(hook.call, piece, why))
         if not pieces:
             hook.dropped += 1
         for piece in pieces:
@@ -160,10 +161,10 @@ class Chain:
         try:
             answer = await returned
         except BaseException as problem:
-            await self.run.after_failure(hook.call, problem)
+            await after_failure(self.run, hook.call, problem)
             return chunk
         if self.run.alert:
-            await self.run.heed()
+            await heed(self.run)
         return answer
 
     def silent_hook(self) -> str | None:

@@ -10,12 +10,13 @@ from datetime import timedelta
 
 from msgspec import UNSET
 
+from interlock.core.calling import log, tell_end
 from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, ObjectResult, TripWireChunk
 from interlock.core.errors import SavedAnyway, StorageError
 from interlock.core.loop import drive
 from interlock.core.messages import Content, Message, StepStartPart, TextPart
 from interlock.core.result import RunOutcome, RunResult, Turn, TurnEditor
-from interlock.core.run import Run, log
+from interlock.core.run import Run
 
 
 async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult:
@@ -40,7 +41,7 @@ async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult
     outcome, late = await _saved(run, _decide(run, error))
     _warn_of_silence(run)
     run.outcome = outcome
-    interrupted = await run.tell_end(outcome)
+    interrupted = await tell_end(run, outcome)
     if outcome.kind == "finished" and run.object is not UNSET:
         await run.delivery.send_last(ObjectResult(run.object))
     await run.delivery.send_last(_last_chunk(run, outcome))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from interlock.core.calling import flush_data
 from interlock.core.chunks import Chunk, DataChunk, PartialObject, StepRecord, Usage
 from interlock.core.errors import TripWire, UsageError
 from interlock.core.messages import Message, SystemMessage
@@ -247,7 +249,7 @@ class HookWriter:
         """Send a custom chunk; see :class:`interlock.Writer`."""
         made = data_chunk(chunk)
         self._run.post_data(made, self._index, message_id)
-        return Sending(self._run.flush_data)
+        return Sending(partial(flush_data, self._run))
 
     def object(self, value: Any) -> Sending:
         """Send what is known so far of the answer's object, as an ``object`` chunk; held as the text is.
@@ -256,7 +258,7 @@ class HookWriter:
             value: plain JSON values.
         """
         self._run.post_object(PartialObject(value))
-        return Sending(self._run.flush_data)
+        return Sending(partial(flush_data, self._run))
 
 
 __all__ = ["HookContext", "HookWriter", "Latch", "ProcessorViolation", "Sending", "data_chunk"]

@@ -31,6 +31,7 @@ from msgspec import UNSET
 from interlock.core import stages
 from interlock.core.attempt import Attempt
 from interlock.core.call import CallFailed, read_response
+from interlock.core.calling import heed
 from interlock.core.chunks import StepFinish, ToolResult
 from interlock.core.errors import TripWire
 from interlock.core.jsonable import jsonable
@@ -79,7 +80,7 @@ async def take_step(run: Run) -> Phase | None:
 async def finish(run: Run) -> Phase | None:
     """The final answer, once per candidate."""
     await stages.process_output_result(run)
-    await run.heed()
+    await heed(run)
     await run.delivery.accept_run()
     return None
 
@@ -134,7 +135,7 @@ async def run_tools(run: Run, attempt: Attempt, calls: list[ToolInvocationPart])
         async for event in events:
             if isinstance(event, ToolData):
                 run.post_data(event.chunk)
-                await run.heed()
+                await heed(run)
                 event.done()
             else:
                 outcomes[event.tool_call_id] = event

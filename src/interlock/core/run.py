@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import UNSET
 
@@ -30,7 +28,7 @@ from interlock.core.messages import (
     ToolInvocationPart,
 )
 from interlock.core.model import LanguageModel
-from interlock.core.pipeline import HookCall, Pipeline, holds
+from interlock.core.pipeline import Pipeline
 from interlock.core.processor import BaseProcessor, ProcessorViolation
 from interlock.core.record import Record
 from interlock.core.request_context import RequestContext
@@ -39,11 +37,6 @@ from interlock.core.step import StepInput
 from interlock.core.step_records import step_record, tripwire_info
 from interlock.core.tool import Tool
 from interlock.core.transcript import Transcript
-
-if TYPE_CHECKING:
-    pass
-
-log = logging.getLogger("interlock")
 
 DEFAULT_ERROR_RETRIES = 10
 """The cap of retries when error processors are set and no value is (spec R7.2)."""
@@ -74,6 +67,8 @@ class Run:
 
     Attributes:
         alert: something has to be looked at before the run goes on: an abort, a violation to tell, data to send.
+        untold: violations that ``on_violation`` has not been told yet.
+        outbox: what writers posted and is not sent yet, each with the stream hook it starts at.
         stage: the hook's name whose stage this is; decides what ``ctx.messages`` shows.
         attempts: every attempt at a step that the result lists.
         attempt: the one under way, or the last one.
@@ -105,8 +100,8 @@ class Run:
         self.blocked: TripWire | None = None
         self.object: Any = UNSET
         self.violations: list[ProcessorViolation] = []
-        self._untold: list[tuple[BaseProcessor, ProcessorViolation]] = []
-        self._outbox: list[tuple[DataChunk | PartialObject, int]] = []
+        self.untold: list[tuple[BaseProcessor, ProcessorViolation]] = []
+        self.outbox: list[tuple[DataChunk | PartialObject, int]] = []
         self._states: dict[str, dict[str, Any]] = {}
         self.stream_parts: dict[int, list[Chunk]] = {}
         self.contexts = [
@@ -128,107 +123,33 @@ class Run:
         """A processor's state (spec R6)."""
         return self._states.setdefault(processor_id, {})
 
-    # ---------------------------------------------------------------------------------------------- calling a hook
-
-    async def invoke(self, call: HookCall, subject: Any) -> Any:
-        """Call one hook of one processor, with everything that comes with it; the stream's hooks are the Chain's.
-
-        Returns:
-            What it returned; None also when its condition is not met or it failed open.
-
-        Raises:
-            TripWire: it aborted, even if it swallowed that.
-        """
-        ctx = self.contexts[call.member]
-        returned: Any = None
-        try:
-            if not call.conditions or await holds(call.conditions, ctx):
-                returned = call.function(subject, ctx)
-            if returned is not None and (call.is_async or inspect.isawaitable(returned)):
-                returned = await returned
-        except BaseException as problem:
-            await self.after_failure(call, problem)
-            return None
-        if self.alert:
-            await self.heed()
-        return returned
-
-    async def after_failure(self, call: HookCall, problem: BaseException) -> None:
-        """A hook raised. Returns only if its processor fails open (spec R2.7, R5.4)."""
-        stopped = isinstance(problem, Exception | TripWire | BaseExceptionGroup)
-        if stopped and self.latch.trip is not None:
-            await self.heed()
-        if isinstance(problem, TripWire):
-            raise problem
-        if not isinstance(problem, Exception):
-            raise problem
-        await self._tell_violations()
-        if call.processor.on_error == "open":
-            self.note_violation(
-                call.processor, f"{call.hook} failed and was passed over", {"error": type(problem).__name__}
-            )
-            await self.heed()
-            return
-        raise self.blame(call, problem)
-
-    def blame(self, call: HookCall, problem: Exception) -> Exception:
-        """The exception with a note of the processor and hook it came from."""
-        self.failed_in_hook = True
-        problem.add_note(f"raised in processor {call.processor.id!r}, hook {call.hook}")
-        return problem
+    # ----------------------------------------------------------------------------------------- what processors bring up
 
     def signal(self) -> None:
         """Something has to be looked at before the run goes on."""
         self.alert = True
 
-    async def heed(self) -> None:
-        """Look: send posted data, tell violations, and stop if somebody aborted."""
-        self.alert = False
-        if self._outbox:
-            await self.flush_data()
-        await self._tell_violations()
-        if self.latch.trip is not None:
-            raise self.latch.trip
-
-    async def _tell_violations(self) -> None:
-        while self._untold:
-            processor, violation = self._untold.pop(0)
-            await _quietly(processor, "on_violation", violation)
-
     def note_violation(self, processor: BaseProcessor, message: str, detail: Any) -> None:
         """Record a violation; ``on_violation`` is told at the next look."""
         violation = ProcessorViolation(processor_id=processor.id, message=message, detail=detail)
         self.violations.append(violation)
-        self._untold.append((processor, violation))
-
-    # ------------------------------------------------------------------------------------------------- custom data
+        self.untold.append((processor, violation))
 
     def post_data(self, chunk: DataChunk, index: int = -1, message_id: str | None = None) -> None:
         """Take a data chunk from a writer. One from a stream hook starts behind that hook (spec R9.2)."""
-        if self.latch.trip is None and self.outcome is None:
-            from_stream = index >= 0 and self.stage == "process_output_stream"
-            start = index + 1 if from_stream else 0
-            if message_id is not None:
-                chunk = chunk.replace(message_id=message_id)
-            self._outbox.append((chunk, start))
-            self.alert = True
+        from_stream = index >= 0 and self.stage == "process_output_stream"
+        if message_id is not None:
+            chunk = chunk.replace(message_id=message_id)
+        self._post(chunk, index + 1 if from_stream else 0)
 
     def post_object(self, chunk: PartialObject) -> None:
         """Take a partial object from a writer: it is made of what has passed the stream's hooks."""
-        if self.latch.trip is None and self.outcome is None:
-            self._outbox.append((chunk, len(self.chain.hooks)))
-            self.alert = True
+        self._post(chunk, len(self.chain.hooks))
 
-    async def flush_data(self) -> None:
-        """Send what was posted, before anything else goes on."""
-        while self._outbox:
-            chunk, start = self._outbox.pop(0)
-            await self.delivery.start()
-            stage, self.stage = self.stage, "process_output_stream"
-            try:
-                await self.chain.feed(chunk, start)
-            finally:
-                self.stage = stage
+    def _post(self, chunk: DataChunk | PartialObject, start: int) -> None:
+        if self.latch.trip is None and self.outcome is None:
+            self.outbox.append((chunk, start))
+            self.alert = True
 
     # --------------------------------------------------------------------------------------------------- what is seen
 
@@ -364,41 +285,6 @@ class Run:
         self.contexts.clear()
         self.chain.close()
 
-    async def tell_end(self, outcome: RunOutcome) -> BaseException | None:
-        """``on_run_end`` of every processor, once each, whatever comes in between (spec R1.5).
-
-        Returns:
-            The first cancellation that came meanwhile.
-        """
-        told: set[int] = set()
-        interrupted: BaseException | None = None
-        for member, ctx in zip(self.pipeline.members, self.contexts, strict=True):
-            if id(member.processor) in told:
-                continue
-            told.add(id(member.processor))
-            try:
-                await _quietly(member.processor, "on_run_end", outcome, ctx)
-            except BaseException as problem:
-                interrupted = interrupted or problem
-        return interrupted
-
 
 def _as_it_is(chunk: StepFinish) -> StepFinish:
     return chunk
-
-
-async def _quietly(processor: BaseProcessor, method: str, *args: Any) -> None:
-    """Call a callback whose failure must not disturb the run."""
-    function = getattr(processor, method)
-    if getattr(type(processor), method, None) is getattr(BaseProcessor, method) and method not in vars(
-        processor
-    ):
-        return
-    try:
-        answer = function(*args)
-        if inspect.isawaitable(answer):
-            await answer
-    except (Exception, TripWire) as problem:
-        log.warning(
-            "%s of processor %r raised %s; it was ignored", method, processor.id, type(problem).__name__
-        )

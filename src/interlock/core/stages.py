@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from interlock.core.attempt import Attempt
+from interlock.core.calling import blame, invoke
 from interlock.core.chunks import Chunk, ToolError, ToolResult
 from interlock.core.errors import UsageError
 from interlock.core.frozen import frozen_prompt
@@ -39,7 +40,7 @@ async def process_input(run: Run) -> None:
     run.stage = "process_input"
     for call in run.pipeline.calls["process_input"]:
         shown = run.stage_messages()
-        returned = await run.invoke(call, list(shown))
+        returned = await invoke(run, call, list(shown))
         try:
             messages, system = returned, None
             if isinstance(returned, InputChange):
@@ -51,7 +52,7 @@ async def process_input(run: Run) -> None:
             if system is not None:
                 replace_system(run, call, system)
         except UsageError as problem:
-            raise run.blame(call, problem) from None
+            raise blame(run, call, problem) from None
     run.ledger.settle()
     run.base_system = run.message_list.system_messages
 
@@ -65,7 +66,7 @@ async def process_input_step(run: Run, attempt: Attempt) -> None:
         subject = step.replace(
             messages=list(shown), system_messages=run.message_list.system_messages, tools=dict(step.tools)
         )
-        returned = await run.invoke(call, subject)
+        returned = await invoke(run, call, subject)
         if returned is None:
             continue
         try:
@@ -74,7 +75,7 @@ async def process_input_step(run: Run, attempt: Attempt) -> None:
             elif not take_messages(run, call, returned, shown, "input", empty_is_change=True):
                 raise wrong_return(call, returned)
         except UsageError as problem:
-            raise run.blame(call, problem) from None
+            raise blame(run, call, problem) from None
     run.ledger.settle()
 
 
@@ -143,7 +144,7 @@ async def process_llm_request(run: Run, attempt: Attempt) -> Prompt | list[Chunk
     request = LLMRequest(prompt=frozen_prompt(prompt), model=attempt.input.model)
     cached: list[Chunk] | None = None
     for call in calls:
-        returned = await run.invoke(call, request)
+        returned = await invoke(run, call, request)
         if returned is None:
             continue
         try:
@@ -153,7 +154,7 @@ async def process_llm_request(run: Run, attempt: Attempt) -> Prompt | list[Chunk
             else:
                 request = _checked_request(call, returned, request)
         except UsageError as problem:
-            raise run.blame(call, problem) from None
+            raise blame(run, call, problem) from None
     return cached if cached is not None else well_formed(request.prompt)
 
 
@@ -181,9 +182,9 @@ async def process_api_error(run: Run, error: Exception) -> bool:
     """R4.5: a call has finally failed. Returns whether the step is to be tried again."""
     run.stage = "process_api_error"
     for call in run.pipeline.calls["process_api_error"]:
-        returned = await run.invoke(call, error)
+        returned = await invoke(run, call, error)
         if returned is not None and not isinstance(returned, Retry):
-            raise run.blame(call, wrong_return(call, returned))
+            raise blame(run, call, wrong_return(call, returned))
         if isinstance(returned, Retry):
             return run.error_retries < run.retry_cap
     return False
@@ -202,7 +203,7 @@ async def process_llm_response(run: Run, attempt: Attempt) -> None:
             request=attempt.request,
             raw_response=attempt.raw_response,
         )
-        await run.invoke(call, subject)
+        await invoke(run, call, subject)
     run.ledger.settle()
 
 
@@ -225,13 +226,13 @@ async def process_output_step(run: Run, attempt: Attempt) -> None:
 
 async def _take_returned_messages(run: Run, call: HookCall, subject: Any) -> None:
     shown = run.stage_messages()
-    returned = await run.invoke(call, subject)
+    returned = await invoke(run, call, subject)
     if returned is not None:
         try:
             if not take_messages(run, call, returned, shown, "response", empty_is_change=False):
                 raise wrong_return(call, returned)
         except UsageError as problem:
-            raise run.blame(call, problem) from None
+            raise blame(run, call, problem) from None
     run.ledger.settle()
 
 
@@ -242,7 +243,7 @@ async def process_tool_result(run: Run, result: ToolResult) -> ToolResult:
         if result.is_error and not call.processor.process_tool_errors:
             continue
         shown = run.stage_messages()
-        returned = await run.invoke(call, result)
+        returned = await invoke(run, call, result)
         result = _taken_result(run, call, result, returned, shown)
         run.ledger.settle()
     part = run.ledger.find_call(result.tool_call_id)
@@ -267,7 +268,7 @@ def _taken_result(
             if not take_messages(run, call, returned, shown, "response", empty_is_change=False):
                 raise wrong_return(call, returned)
         except UsageError as problem:
-            raise run.blame(call, problem) from None
+            raise blame(run, call, problem) from None
         part = run.ledger.find_call(result.tool_call_id)
     if part is None:
         return result

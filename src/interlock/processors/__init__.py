@@ -18,7 +18,8 @@ from interlock.processors.structuring import StructuredOutputProcessor
 from interlock.processors.when import When
 from interlock.release.channels import Detection
 from interlock.release.guard import SpanGuard
-from interlock.release.unit_guard import Unit, UnitGuard, Verdict
+from interlock.release.unit_guard import UnitGuard
+from interlock.release.unit_track import Unit, Verdict
 
 __all__ = [
     "Chain",

@@ -8,7 +8,8 @@ from typing import Unpack
 from interlock.core.errors import UsageError
 from interlock.core.shapes import is_mapping
 from interlock.release.guard import GuardOptions, SpanGuard
-from interlock.release.keywords import LONGEST, KeywordIndex, KeywordScanner
+from interlock.release.keyword_scanner import KeywordScanner
+from interlock.release.keywords import LONGEST, KeywordIndex
 from interlock.release.scanner import TextScanner
 
 

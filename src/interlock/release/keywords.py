@@ -1,51 +1,30 @@
-"""A great many fixed terms over a text that is still being written.
+"""A great many fixed terms to look for: an Aho-Corasick automaton (``pyahocorasick``), built once.
 
-The terms are an Aho-Corasick automaton (``pyahocorasick``), which reads every character once and says where terms end.
-Around it is what the automaton does not know:
-
-*What a letter is.* A letter is a character with what continues it (combining marks, joiners, skin tones, the later
-parts of a Korean syllable). Text and terms are compared letter by letter in Unicode's decomposed form, so both
-spellings of "é" are the same, and a match begins and ends where letters do: "cafe" is not in "café", nor "s" in "ß".
-
-*What is undecided.* The first letter from which the text so far is the beginning of some term (the automaton is a trie
-too, and can be asked): nothing in front of it can still be matched, or matched longer. That place only ever moves
-forward, so finding it costs a question a character.
+The automaton reads every character once and says where terms end; it is a trie too, and can be asked whether a text is
+the beginning of some term. Terms are in it as ``letters`` folds them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from heapq import heappop, heappush
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, Protocol, cast
-from unicodedata import category, combining, normalize
+from unicodedata import combining
 
 from interlock.core.errors import UsageError
-from interlock.release.scanner import Span
+from interlock.release.letters import Folding, continues, narrow
 
 LONGEST = 1000
 """Characters a term may have: the work for a character of text is bounded by it."""
 
-_LAZY = 32
-"""Marks on one letter beyond which it is folded once, when it is complete."""
 
-_FOLDS = 8192
-"""Characters whose folding is remembered."""
-
-_NO_LETTER = "\xff"
-"""Stands for a letter no term has: the byte is in no UTF-8."""
-
-_NOWHERE = -1
-
-_IOTA = "\u0345"
-"""The one mark that is a letter in lower case; marks that follow it are sorted in front of it."""
-
-
-class _Matches(Protocol):
+class Matches(Protocol):
     """What the automaton's iterator does."""
 
-    def set(self, text: str, reset: bool, /) -> None: ...
+    def set(self, text: str, reset: bool, /) -> None:
+        """Go on with this text; ``reset``: from the automaton's start."""
+        ...
 
     def __iter__(self) -> Iterator[tuple[int, tuple[int, str]]]: ...
 
@@ -59,75 +38,9 @@ class _Automaton(Protocol):
 
     def match(self, prefix: str, /) -> bool: ...
 
-    def iter(self, text: str, /) -> _Matches: ...
+    def iter(self, text: str, /) -> Matches: ...
 
     def make_automaton(self) -> None: ...
-
-
-def _continues(char: str) -> bool:
-    """Whether the character belongs to the letter in front of it."""
-    if char < "\u0300":
-        return False
-    return (
-        category(char)[0] == "M"
-        or char in "\u200c\u200d"
-        or "\U0001f3fb" <= char <= "\U0001f3ff"
-        or "\u1160" <= char <= "\u11ff"
-        or "\ud7b0" <= char <= "\ud7fb"
-    )
-
-
-def _is_diacritic(char: str) -> bool:
-    """A mark that can be left out: an accent, a point; not a vowel sign, nor what makes another consonant."""
-    place = combining(char)
-    return place == 1 or 10 <= place <= 36 or place >= 200
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
-
-
-def _settled(letter: str) -> str:
-    """The letter without the marks at its end, among which another one may still be sorted."""
-    letter = normalize("NFD", letter)
-    end = len(letter)
-    while end and combining(letter[end - 1]):
-        end -= 1
-    return letter[:end]
-
-
-def _narrow(text: str) -> str:
-    """UTF-8's bytes as characters: few branches at every node, whatever the script."""
-    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("latin-1")
-
-
-class _Folding(dict[str, tuple[bool, str, bool]]):
-    """For a character: whether it continues a letter, what it is compared as, whether it is part of a word."""
-
-    __slots__ = ("_case", "_diacritics")
-
-    def __init__(self, *, case: bool, diacritics: bool) -> None:
-        super().__init__()
-        self._case = case
-        self._diacritics = diacritics
-
-    def __missing__(self, char: str) -> tuple[bool, str, bool]:
-        if len(self) >= _FOLDS:
-            self.clear()
-        known = self[char] = (_continues(char), _narrow(self.fold(char)), _is_word(char))
-        return known
-
-    def fold(self, text: str) -> str:
-        """What the text is compared as; letters can be folded one at a time."""
-        if text.isascii():
-            return text.lower() if self._case else text
-        folded = self._without_diacritics(normalize("NFD", text))
-        if self._case:
-            folded = self._without_diacritics(normalize("NFD", folded.casefold()))
-        return folded
-
-    def _without_diacritics(self, text: str) -> str:
-        return "".join(char for char in text if not _is_diacritic(char)) if self._diacritics else text
 
 
 class KeywordIndex:
@@ -170,7 +83,7 @@ class KeywordIndex:
         self.case_sensitive = case_sensitive
         self.fold_diacritics = fold_diacritics
         self.whole_words = whole_words
-        self.folding = _Folding(case=not case_sensitive, diacritics=fold_diacritics)
+        self.folding = Folding(case=not case_sensitive, diacritics=fold_diacritics)
         self.longest = 0
         self.stacked = False
         automaton = cast(_Automaton, cast(Any, import_module("ahocorasick")).Automaton())
@@ -198,7 +111,7 @@ class KeywordIndex:
             raise UsageError(
                 f"A keyword has {len(term)} characters, at most {LONGEST} work: {term[:40]!r}..."
             )
-        if _continues(term[0]):
+        if continues(term[0]):
             raise UsageError(
                 f"The keyword {term!r} begins with a mark that belongs to the letter in front of it"
             )
@@ -207,227 +120,12 @@ class KeywordIndex:
             return folded
         places = [combining(char) for char in folded]
         self.stacked = self.stacked or any(one and other for one, other in pairwise(places))
-        return _narrow(folded)
+        return narrow(folded)
 
     def begins(self, folded: str) -> bool:
         """Whether some term begins with this text (or is it)."""
         return self._automaton.match(folded)
 
-    def matches(self) -> _Matches:
+    def matches(self) -> Matches:
         """The automaton at its start, to be fed."""
         return self._automaton.iter("")
-
-
-class KeywordScanner:
-    """The terms of an index over one growing text: leftmost, longest, not overlapping.
-
-    Attributes:
-        safe: everything in front of this place is decided.
-        spans: the matches in front of it.
-    """
-
-    # Places in the folded text are counted from its beginning, of which the first `_base` characters are gone. Per
-    # place in the window: where in the text a match may begin or stop there, or `_NOWHERE`. The last letter is open:
-    # marks may follow, and the character after it says whether a word ends.
-    __slots__ = (
-        "_base",
-        "_begins",
-        "_folded",
-        "_forgotten",
-        "_found",
-        "_fresh",
-        "_index",
-        "_matches",
-        "_next",
-        "_open",
-        "_seen",
-        "_starts",
-        "_stops",
-        "_undecided",
-        "_window",
-        "safe",
-        "spans",
-    )
-
-    def __init__(self, index: KeywordIndex) -> None:
-        self._index = index
-        self._matches = index.matches() if index.longest else None
-        self._seen = 0
-        self._forgotten = 0
-        self._open = ""
-        self._folded: str | None = ""
-        self._fresh: list[str] = []
-        self._window = ""
-        self._base = 0
-        self._begins = [0]
-        self._stops = [_NOWHERE]
-        self._found: dict[int, tuple[int, str]] = {}
-        self._starts: list[int] = []
-        self._next = 0
-        self._undecided = 0
-        self.safe = 0
-        self.spans: list[Span] = []
-
-    def scan(self, text: str, *, final: bool) -> None:
-        """Look at the text as it stands now; ``final``: no more will come."""
-        new = text[self._seen - self._forgotten :]
-        if self._matches is None:
-            self._seen += len(new)
-            self.safe = len(text)
-            return
-        if new:
-            if new.isascii():
-                self._read_ascii(new)
-            else:
-                self._read(new)
-        if final and self._open:
-            self._close(before_word=False)
-            self._open = ""
-        if self._fresh:
-            self._search(self._matches)
-        last = self._settle(final=final)
-        self.safe = (self._seen if last else self._begins[self._undecided - self._base]) - self._forgotten
-        self._trim()
-
-    def _read(self, new: str) -> None:
-        """Take letters, character by character."""
-        folding = self._index.folding
-        for char in new:
-            continues, folded, word = folding[char]
-            if continues and self._open:
-                if folded:
-                    self._extend(char)
-            else:
-                if self._open:
-                    self._close(before_word=word)
-                self._open = char
-                self._folded = folded
-            self._seen += 1
-
-    def _read_ascii(self, new: str) -> None:
-        """The same for letters of one character that stay one."""
-        folding, whole = self._index.folding, self._index.whole_words
-        if self._open:
-            self._close(before_word=folding[new[0]][2])
-        start, self._seen = self._seen + 1, self._seen + len(new)
-        places = range(start, self._seen)
-        if whole:
-            words = [folding[char][2] for char in new]
-            self._begins.extend(
-                _NOWHERE if word else place for place, word in zip(places, words, strict=False)
-            )
-            self._stops.extend(
-                _NOWHERE if word else place for place, word in zip(places, words[1:], strict=True)
-            )
-        else:
-            self._begins.extend(places)
-            self._stops.extend(places)
-        folded = folding.fold(new)
-        self._fresh.append(folded[:-1])
-        self._open, self._folded = new[-1], folded[-1]
-
-    def _extend(self, char: str) -> None:
-        """One more mark on the open letter."""
-        if len(self._open) > self._index.longest:
-            self._folded = _NO_LETTER
-            return
-        self._open += char
-        self._folded = None if len(self._open) > _LAZY else _narrow(self._index.folding.fold(self._open))
-
-    def _close(self, *, before_word: bool) -> None:
-        """The open letter ends here."""
-        folding, whole = self._index.folding, self._index.whole_words
-        folded = _narrow(folding.fold(self._open)) if self._folded is None else self._folded
-        begin = _NOWHERE if whole and folding[self._open[0]][2] else self._seen
-        if not folded:  # a mark at the very beginning that folds to nothing
-            self._begins[-1] = begin
-            return
-        self._fresh.append(folded)
-        if len(folded) > 1:
-            within = [_NOWHERE] * (len(folded) - 1)
-            self._begins += within
-            self._stops += within
-        self._begins.append(begin)
-        self._stops.append(_NOWHERE if whole and before_word else self._seen)
-
-    def _search(self, matches: _Matches) -> None:
-        """Collect the matches that end in the letters just closed."""
-        fresh = "".join(self._fresh)
-        self._fresh.clear()
-        self._window += fresh
-        matches.set(fresh, False)
-        begins, stops, base, earliest = self._begins, self._stops, self._base, self._undecided
-        found = self._found
-        for last, (length, rule) in matches:
-            start = last + 1 - length
-            if start >= earliest and begins[start - base] >= 0 and stops[last + 1 - base] >= 0:
-                if start not in found:
-                    heappush(self._starts, start)
-                found[start] = (last + 1, rule)  # ends come in order: the last is the longest
-
-    def _settle(self, *, final: bool) -> bool:
-        """Decide what can be decided; returns whether that is everything."""
-        end = self._base + len(self._window)
-        endings = self._endings()
-        while True:
-            if final:
-                self._undecided = end + 1
-            else:
-                self._advance(end, endings)
-            while self._starts and self._starts[0] < self._undecided:
-                start = heappop(self._starts)
-                stop, rule = self._found.pop(start)
-                if start >= self._next:
-                    self._next = stop
-                    self._take(start, stop, rule)
-            if self._undecided >= self._next:
-                return self._undecided > end or not endings[0]
-            self._undecided = self._next
-
-    def _endings(self) -> list[str]:
-        """What the open letter may be compared as, whatever marks still follow."""
-        folding = self._index.folding
-        if self._folded is None:
-            return [_narrow(folding.fold(_settled(self._open[0])))]
-        if self._folded.isascii() or self._folded == _NO_LETTER:
-            return [self._folded]
-        if self._index.stacked or _IOTA in normalize("NFD", self._open):
-            return [self._folded, _narrow(folding.fold(_settled(self._open)))]
-        return [self._folded]
-
-    def _advance(self, end: int, endings: list[str]) -> None:
-        """Move to the first place from which the text is the beginning of a term."""
-        index, begins, base, window = self._index, self._begins, self._base, self._window
-        if not endings[0]:
-            return
-        place = max(self._undecided, end - index.longest)
-        while place <= end:
-            if begins[place - base] >= 0:
-                rest = window[place - base :]
-                if any(index.begins(rest + ending) for ending in endings):
-                    break
-            place += 1
-        self._undecided = place
-
-    def _take(self, start: int, stop: int, rule: str) -> None:
-        self.spans.append(
-            Span(
-                rule=rule,
-                start=self._begins[start - self._base] - self._forgotten,
-                end=self._stops[stop - self._base] - self._forgotten,
-            )
-        )
-
-    def _trim(self) -> None:
-        """Let go of what is decided, when that is most of what is there."""
-        gone = min(self._undecided - self._base, len(self._window))
-        if 2 * gone > len(self._window):
-            self._window = self._window[gone:]
-            del self._begins[:gone], self._stops[:gone]
-            self._base += gone
-
-    def forget(self, count: int) -> None:
-        """The text's first characters are gone."""
-        self._forgotten += count
-        self.safe -= count
-        self.spans = [span.replace(start=span.start - count, end=span.end - count) for span in self.spans]

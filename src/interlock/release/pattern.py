@@ -97,7 +97,7 @@ class ExactPattern:
         starts: how a match can begin; None if that can be nearly anywhere.
 
     Raises:
-        UsageError: a pattern that does not compile.
+        UsageError: a pattern that does not compile, or searches backwards.
     """
 
     def __init__(
@@ -112,6 +112,8 @@ class ExactPattern:
             self._pattern: Any = regex.compile(source, flags)
         except regex.error as problem:
             raise UsageError(f"rule {name!r}: the pattern does not compile: {problem}") from None
+        if self._pattern.flags & regex.REVERSE:
+            raise UsageError(f"rule {name!r}: a text is searched from its beginning; leave out (?r)")
         followed = (
             regex.VERSION0 | regex.IGNORECASE | regex.MULTILINE | regex.DOTALL | regex.ASCII | regex.UNICODE
         )

@@ -165,11 +165,12 @@ class RuleScanner:
     def _take_until(self, text: str, undecided: int) -> None:
         """Take the matches that begin in front of the first undecided place."""
         while self._next < undecided and (found := self._rule.pattern.search(text, self._next)) is not None:
-            start, end = found.start(), found.end()
+            # \K in a look-behind begins a match in front of where it was searched for: it counts from there only
+            start, end = max(found.start(), self._next), found.end()
             if start >= undecided:
                 return
             if end <= start:
-                self._next = self.busy = end + 1
+                self._next = self.busy = max(end, self._next) + 1
             elif self._rule.accepts(text[start:end]):
                 self.spans.append(Span(rule=self._rule.name, start=start, end=end))
                 self._next = self.busy = end
