@@ -31,6 +31,7 @@ COVERED_ELSEWHERE = {
     "memory/sql/writing.py": "the store's INSERTs: memory/test_store.py, memory/sql/test_turns.py",
     "memory/sql/tables.py": "the tables: memory/sql/test_schema.py looks at what they become",
     "memory/sql/versions/v0001_first.py": "a step of the schema: memory/sql/test_schema.py",
+    "release/read.py": "what is known of patterns and pieces of them: release/test_reading.py",
     "core/tool_jobs.py": "plain data between loop and toolbox: test_toolbox.py",
 }
 """Sources without a test file of their own, and why."""

@@ -132,6 +132,24 @@ FRAMING: dict[str, tuple[list[Any], list[str], list[str]]] = {
         ],
         ["text:2", "text:1"],
     ),
+    "two reasoning blocks at once": (  # guards judged it in the order it came
+        [
+            *(ReasoningStart(id="t"), ReasoningStart(id="u"), ReasoningDelta(id="t", text="1")),
+            *(ReasoningDelta(id="u", text="2"), ReasoningDelta(id="t", text="3")),
+            *(ReasoningEnd(id="t"), ReasoningEnd(id="u")),
+        ],
+        [
+            *("reasoning-start:t", "reasoning-start:u", "reasoning-delta:t:1", "reasoning-delta:u:2"),
+            *(
+                "reasoning-end:t",
+                "reasoning-start:t",
+                "reasoning-delta:t:3",
+                "reasoning-end:t",
+                "reasoning-end:u",
+            ),
+        ],
+        ["reasoning:1", "reasoning:2", "reasoning:3"],
+    ),
     "an empty block": ([text(id="t")], ["text-start:t", "text-end:t"], []),
     "empty deltas": (
         [text("", "a", id="t")],

@@ -23,7 +23,9 @@ from interlock import (
     Retry,
     RunResult,
     ToolContext,
+    TripWireError,
     UsageError,
+    guard_text,
     tool,
 )
 from interlock.chunks import (
@@ -61,6 +63,8 @@ from interlock.messages import (
     ToolInvocationPart,
 )
 from interlock.processors import RegexFilter, Unit, UnitGuard, Verdict
+from interlock.release.pattern import ExactPattern
+from interlock.release.scanner import Rule
 from interlock.testing import ScriptedModel, error, reasoning, text, tool_call
 from interlock.wire import to_wire
 
@@ -910,6 +914,78 @@ async def test_too_much_held_text_is_a_failed_check(strategy: Any) -> None:
         assert joined(chunks) == result.text == "".join(said)
 
 
+def _raises(*given: str) -> Any:
+    raise KeyError(given[-1])
+
+
+def _nothing(*given: str) -> Any:
+    return None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("strategy", ["strict", "warn"])
+@pytest.mark.parametrize(
+    ("options", "instead"),
+    [
+        ({"replacement": _raises}, "[PIN]"),
+        ({"replacement": _nothing}, "[PIN]"),
+        ({"rules": [Rule(pattern=ExactPattern("pin", r"\d{4}"), accept=_raises)]}, "1234"),
+    ],
+    ids=["a replacement raises", "a replacement is no text", "a check raises"],
+)
+async def test_a_users_function_that_fails_is_a_failed_check(
+    options: dict[str, Any], instead: str, strategy: Any
+) -> None:
+    """What was found does not stay since nothing stands for it, and what the function says, which may be the text
+    (``KeyError: '1234'``), is in no error. R0.3, R5.4.
+    """
+    given: dict[str, Any] = {"rules": {"pin": r"\d{4}"}, "error_strategy": strategy, **options}
+    guard = RegexFilter(**given)
+    agent, memory, _ = setup([text("a 12", "34 b")], output_processors=[guard])
+    chunks, result, stored = await ask(agent, memory)
+    if strategy == "strict":
+        assert result.tripwire is not None
+        assert result.tripwire.metadata == {"check_failed": True}
+        assert joined(chunks) == "a "
+        assert "1234" not in shown(chunks) + repr(result)
+        assert stored == []
+    else:
+        assert joined(chunks) == result.text == stored[-1].text == f"a {instead} b"
+        assert {"check_failed": True} in [each.detail for each in result.violations]
+        assert "1234" not in repr(result.violations)
+
+
+@pytest.mark.anyio
+async def test_what_a_failed_function_said_is_not_the_errors_context() -> None:
+    """Neither the error nor anything it is chained to holds the text, without the agent too. R0.3."""
+    with pytest.raises(TripWireError) as caught:
+        await guard_text("a 1234 b", [RegexFilter({"pin": r"\d{4}"}, replacement=_raises)])
+    problem: BaseException | None = caught.value
+    chain: list[BaseException] = []
+    while problem is not None:
+        chain.append(problem)
+        problem = problem.__cause__ or problem.__context__
+    assert "1234" not in repr(chain)
+
+
+@pytest.mark.anyio
+async def test_reasoning_blocks_that_alternate_hold_what_guards_made_of_them() -> None:
+    """Guards judge reasoning in the order it came; parts joined in another would be what they remove. R0.1, R0.3."""
+    deltas = [("a", "12"), ("b", " x "), ("a", "34"), ("b", "5"), ("a", "678")]
+    script = [
+        *(ReasoningStart(id="a"), ReasoningStart(id="b")),
+        *(ReasoningDelta(each, id=id) for id, each in deltas),
+        *(ReasoningEnd(id="a"), ReasoningEnd(id="b"), text("ok")),
+    ]
+    agent, memory, _ = setup(script, output_processors=[RegexFilter({"pin": r"\d{4}"})])
+    chunks, result, stored = await ask(agent, memory)
+    said = "".join(chunk.text for chunk in chunks if isinstance(chunk, ReasoningDelta))
+    assert said == "12 x [PIN]78"
+    parts = [part.text for part in stored[-1].content.parts if isinstance(part, ReasoningPart)]
+    assert "".join(parts) == result.reasoning == said
+    assert "1234" not in repr(parts)
+
+
 # --------------------------------------------------------------------------------------------------- tools and values
 
 
@@ -1017,6 +1093,7 @@ async def test_a_providers_result_behind_text_that_waits() -> None:
         ({"error_strategy": "open"}, "error_strategy must be one of strict, warn"),
         ({"channels": ["text", "images"]}, "channels are input, text"),
         ({"channels": "text"}, "channels are input, text"),
+        ({"replacement": 5}, "replacement is a text or a function"),
     ],
 )
 def test_unknown_options_are_refused_with_the_known_ones(options: dict[str, Any], says: str) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from streaming import PATTERNS, TEXTS, compiles
 
 from interlock.release.pattern import ExactPattern
-from interlock.release.reading import WINDOWS, read_pattern
+from interlock.release.read import WINDOWS
+from interlock.release.reading import read_pattern
 
 
 @given(source=PATTERNS, text=TEXTS, start=st.integers(0, 16))

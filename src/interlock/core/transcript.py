@@ -81,6 +81,7 @@ class Transcript:
         self._texts: dict[str, Block] = {}
         self._reasonings: dict[str, Block] = {}
         self._last_text: Block | None = None
+        self._last_reasoning: Block | None = None
         self._tool_inputs: dict[str, str] = {}
         self._early: list[DataPart] = []
         self._response_over = False
@@ -169,21 +170,27 @@ class Transcript:
         block = blocks.get(chunk.id)
         if block is None:
             block = await self._opened(chunk, blocks)
-        if blocks is self._texts:
-            block = await self._in_order(block, chunk.id)
+        block = await self._in_order(block, chunk)
         block.pieces.append(chunk.text)
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
         await self._passed(chunk, block.mark)
 
-    async def _in_order(self, block: Block, block_id: str) -> Block:
-        """The block, reopened as a new one if a later one has got text meanwhile: the client reads in this order."""
-        last = self._last_text
+    async def _in_order(self, block: Block, chunk: TextDelta | ReasoningDelta) -> Block:
+        """The block, reopened as a new one if a later one has got text meanwhile: the client reads in this order.
+
+        Guards judged it in this order, too: joined in another one, it could be what they removed.
+        """
+        is_text = isinstance(chunk, TextDelta)
+        last = self._last_text if is_text else self._last_reasoning
         if last is not None and last is not block and last.mark.serial > block.mark.serial:
-            await self._take(TextEnd(id=block_id))
-            await self._take(TextStart(id=block_id))
-            block = self._texts[block_id]
-        self._last_text = block
+            await self._take(TextEnd(id=chunk.id) if is_text else ReasoningEnd(id=chunk.id))
+            await self._take(TextStart(id=chunk.id) if is_text else ReasoningStart(id=chunk.id))
+            block = (self._texts if is_text else self._reasonings)[chunk.id]
+        if is_text:
+            self._last_text = block
+        else:
+            self._last_reasoning = block
         return block
 
     async def _end(self, chunk: TextEnd | ReasoningEnd) -> None:
@@ -341,7 +348,7 @@ class Transcript:
     def forget_step(self, step: int) -> None:
         """The step's attempt is withdrawn."""
         self._texts.clear()
-        self._last_text = None
+        self._last_text = self._last_reasoning = None
         self._reasonings.clear()
         self._tool_inputs.clear()
         self._early = [part for part in self._early if part.mark is None or part.mark.step != step]

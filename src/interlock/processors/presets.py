@@ -300,17 +300,21 @@ def _ends_of_groups(text: str) -> list[int]:
 # --------------------------------------------------------------------------------------------------- IP addresses
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_IPV4 = rf"(?<![\w.])(?<![Vv]ersion )(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.[0-9])"
+_IPV4 = rf"(?<![\w.])(?<!(?:[Vv]ersion|[Rr]elease|[Ss]ection|[Cc]hapter) )(?:{_OCTET}\.){{3}}{_OCTET}(?!\w|\.[0-9])"
 _IPV6 = (
-    r"(?<![\w:.])(?:[0-9A-Fa-f]{1,4}:|:(?=:))(?:[0-9A-Fa-f]{0,4}:){1,7}"
+    r"(?<![\w:.])(?<![\w)\]]\[)(?:[0-9A-Fa-f]{1,4}:|:(?=:))(?:[0-9A-Fa-f]{0,4}:){1,7}"
     rf"(?:(?:{_OCTET}\.){{3}}{_OCTET}|[0-9A-Fa-f]{{1,4}}|(?<=::))(?!\w|:[0-9A-Fa-f:]|\.[0-9])"
 )
 
+_SLICE = re.compile("[0-9]+::[0-9]*|::(?!1$)[0-9]+")
+
 
 def is_ip(text: str) -> bool:
-    """For version 6, what ``ipaddress`` takes, unless it is as short as ``add::``: that is somebody's program."""
+    """For version 6, what ``ipaddress`` takes, unless it is as short as ``add::`` or ``::2``: that is a program."""
     if ":" not in text:
         return True
+    if _SLICE.fullmatch(text) is not None:
+        return False
     try:
         IPv6Address(text)
     except ValueError:
@@ -397,11 +401,37 @@ def has_digit(text: str) -> bool:
     return not DIGITS.isdisjoint(text)
 
 
+# Keys told by how they begin, as their issuers document them for scanners: at least so many characters follow.
+_AI_KEYS = (
+    rf"(?<!{_TOKEN})(?:gsk_[A-Za-z0-9]{{40,100}}|r8_[A-Za-z0-9]{{37,40}}|fw_[A-Za-z0-9]{{22,40}}"
+    rf"|pcsk_[A-Za-z0-9_]{{40,120}}|lsv2_(?:pt|sk)_[0-9a-f]{{32}}_[0-9a-f]{{10}}|sk_[0-9a-f]{{48}}"
+    rf"|sk-(?:or-v1-[0-9a-f]{{64}}|lf-[0-9a-f]{{8}}-[0-9a-f\-]{{27}})|csk-[a-z0-9]{{40,64}}|xai-[A-Za-z0-9]{{60,120}}"
+    rf"|pplx-[A-Za-z0-9]{{40,80}}|nvapi-{_TOKEN}{{40,120}}|tvly-(?:dev-|prod-)?[A-Za-z0-9]{{28,60}}"
+    r"|ABSK[A-Za-z0-9+/]{100,300}={0,2}|bedrock-api-key-[A-Za-z0-9+/=_\-]{50,4000})",
+)
+_SERVICE_TOKENS = (
+    # clouds, hosts, registries
+    rf"(?<!{_TOKEN})(?:do[opr]_v1_[0-9a-f]{{64}}|dapi[0-9a-f]{{32}}|dp\.(?:pt|ct|sa|scim|audit|st(?:\.[\w\-]{{1,35}})?)\."
+    rf"[A-Za-z0-9]{{40,60}}|hv[sbr]\.{_TOKEN}{{24,300}}|dckr_(?:pat|oat)_{_TOKEN}{{20,60}}|rubygems_[0-9a-f]{{48}}"
+    rf"|pul-[0-9a-f]{{40}}|HRKU-{_TOKEN}{{36,80}}|pscale_(?:tkn|pw|oauth)_[\w.\-]{{32,80}}|sbp_[0-9a-f]{{40}}"
+    rf"|sb_secret_{_TOKEN}{{20,80}}|nf[pcoub]_[A-Za-z0-9]{{36,60}}|AGE-SECRET-KEY-1[A-Z0-9]{{58}})",
+    # everything else
+    rf"(?<!{_TOKEN})(?:shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{{32}}|sq0[a-z]{{3}}-{_TOKEN}{{22,60}}|lin_(?:api|oauth)_[A-Za-z0-9]{{40,80}}"
+    rf"|ntn_[A-Za-z0-9]{{40,60}}|secret_[A-Za-z0-9]{{43}}(?!{_TOKEN})|figd_{_TOKEN}{{36,80}}|PMAK-[0-9a-f]{{24}}-[0-9a-f]{{34}}"
+    rf"|gl(?:sa_[A-Za-z0-9]{{32}}_[0-9a-f]{{8}}|c_[A-Za-z0-9+/]{{50,400}}={{0,2}})|NRAK-[A-Z0-9]{{27}}"
+    rf"|sntry(?:s_[A-Za-z0-9+/=_\-]{{50,400}}|u_[0-9a-f]{{64}})|AT(?:ATT3|CTT3)[A-Za-z0-9_\-=]{{80,300}}|ATBB[A-Za-z0-9]{{32}}"
+    rf"|pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}|aio_[A-Za-z0-9]{{28}}|key-[0-9a-f]{{32}}(?!{_TOKEN})|xkeysib-[0-9a-f]{{64}}"
+    r"(?:-[A-Za-z0-9]{16})?)",
+    rf"(?<![0-9A-Za-su-z:])(?<!(?<!/bo)t)[0-9]{{8,10}}:AA{_TOKEN}{{33}}(?!{_TOKEN})",  # Telegram's bots
+    rf"(?<!{_TOKEN})[MNO]{_TOKEN}{{23,27}}\.{_TOKEN}{{6}}\.{_TOKEN}{{27,38}}(?!{_TOKEN})",  # Discord's
+    rf"(?<![A-Za-z0-9])https://(?:[a-z]{{2,10}}\.)?discord(?:app)?\.com/api/webhooks/[0-9]{{17,20}}/{_TOKEN}{{60,90}}",
+)
+
 # --------------------------------------------------------------------------------------------------------------- URLs
 
 _URL_TAIL = r"(?:[.,:;!?'*_~]{0,16}(?:[^\W_]|[\-/#%&=+@$|]|[(][^\s()<>\"`]{0,256}[)]))"
 _URLS = (
-    rf"(?<![A-Za-z0-9])(?i:https?|ftp)://(?:\[[0-9A-Fa-f:.]{{2,45}}\]|[^\W_]|[\-$%]){_URL_TAIL}{{0,2048}}",
+    rf"(?<![A-Za-z0-9])(?i:https?|wss?|ftps?)://(?:\[[0-9A-Fa-f:.]{{2,45}}\]|[^\W_]|[\-$%]){_URL_TAIL}{{0,2048}}",
     rf"(?<![\w@/.\-])(?i:www)\.(?:[^\W_][\w\-]{{0,62}}\.){{1,6}}[^\W\d_]{{2,24}}(?:(?=[/?#:]){_URL_TAIL}{{1,2048}})?",
 )
 
@@ -430,14 +460,19 @@ PRESETS: dict[str, tuple[PresetRule, ...]] = {
         ),
         PresetRule(
             name="gitlab-token",
-            patterns=(_FRESH + rf"gl(?:pat|dt|rt|cbt|ptt|oas|ft|imt|agent|soat)-{_TOKEN}{{20,300}}",),
+            patterns=(
+                _FRESH
+                + rf"(?:gl(?:pat|dt|rtr?|cbt|ptt|oas|ft|ffct|imt|agent|soat|wt)-|GR1348941){_TOKEN}{{20,300}}"
+                r"(?:\.[0-9a-z]{2}\.[0-9a-z]{7,9})?",
+            ),
             accept=has_digit,
-            trigger=frozenset("-"),
+            trigger=DIGITS,
         ),
         PresetRule(
             name="slack-token",
             patterns=(
                 _FRESH + r"(?:xox[abceoprs](?:\.xox[bp])?|xapp)-[A-Za-z0-9\-]{10,300}",
+                _FRESH + r"xoxd-[A-Za-z0-9%+/=\-]{20,300}",
                 r"(?<![A-Za-z0-9])https://hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,100}",
             ),
             accept=has_digit,
@@ -445,7 +480,9 @@ PRESETS: dict[str, tuple[PresetRule, ...]] = {
         ),
         PresetRule(
             name="stripe-key",
-            patterns=(_FRESH + "(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,255}|whsec_[A-Za-z0-9]{32,64})",),
+            patterns=(
+                _FRESH + "(?:[sr]k_(?:org_)?(?:live|test)_[A-Za-z0-9]{16,255}|whsec_[A-Za-z0-9]{32,64})",
+            ),
             trigger=frozenset("_"),
         ),
         PresetRule(
@@ -465,9 +502,12 @@ PRESETS: dict[str, tuple[PresetRule, ...]] = {
         ),
         PresetRule(
             name="google-key",
-            patterns=(rf"(?<!{_TOKEN})(?:AIza{_TOKEN}{{35}}|GOCSPX-{_TOKEN}{{28}})(?!{_TOKEN})",),
+            patterns=(
+                rf"(?<!{_TOKEN})(?:AIza{_TOKEN}{{35}}|GOCSPX-{_TOKEN}{{28}})(?!{_TOKEN})",
+                rf"(?<!{_TOKEN})(?:ya29\.{_TOKEN}{{50,1000}}|AQ\.Ab8{_TOKEN}{{40,100}})",
+            ),
             accept=has_digit,
-            trigger=frozenset("AG"),
+            trigger=frozenset("AGy"),
         ),
         PresetRule(
             name="huggingface-token",
@@ -501,9 +541,15 @@ PRESETS: dict[str, tuple[PresetRule, ...]] = {
             patterns=(
                 r"(?<==)(?<=(?i:AccountKey|SharedAccessKey)=)"
                 r"(?:[A-Za-z0-9+/]{86}==|[A-Za-z0-9+/]{43}=)(?![A-Za-z0-9+/=])",
+                # what a shared access signature is worth is its end
+                r"(?<=[?&;])sig=[A-Za-z0-9%+/]{40,80}(?:=|%3[Dd])",
+                # the three characters in front of the mark say nothing
+                r"(?<=[A-Za-z0-9_~.\-]{3}[0-9])Q~[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~.\-])",
             ),
-            trigger=frozenset("="),
+            trigger=frozenset("=%~"),
         ),
+        PresetRule(name="ai-key", patterns=_AI_KEYS, accept=has_digit, trigger=frozenset("_-K")),
+        PresetRule(name="service-token", patterns=_SERVICE_TOKENS, accept=has_digit, trigger=DIGITS),
         PresetRule(name="pem", patterns=(_PEM,), accept=is_pem, trigger=frozenset("-")),
         PresetRule(name="jwt", patterns=(_JWT,), accept=is_jwt, trigger=frozenset(".")),
         PresetRule(

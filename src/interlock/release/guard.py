@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias, TypedDict, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from interlock.core.chunks import (
     Chunk,
@@ -21,7 +21,7 @@ from interlock.core.chunks import (
     ToolResult,
 )
 from interlock.core.context import HookContext
-from interlock.core.errors import InterlockError
+from interlock.core.errors import InterlockError, UsageError
 from interlock.core.messages import Message
 from interlock.release.channels import (
     CHANNELS,
@@ -35,7 +35,7 @@ from interlock.release.channels import (
     visit,
 )
 from interlock.release.line import Line
-from interlock.release.scanner import Span, TextScanner
+from interlock.release.scanner import FunctionFailed, Span, TextScanner
 from interlock.release.track import Track, through
 
 Redaction: TypeAlias = Literal["placeholder", "mask", "hash", "remove"]
@@ -81,10 +81,12 @@ class SpanGuard(ChannelGuard):
         channels: which texts are guarded; all by default.
         redaction: what stands for a span: its ``placeholder`` (``[NAME]``), a ``mask`` of its length that keeps the
             format, a short ``hash`` (equal texts get equal hashes), or nothing (``remove``).
-        replacement: a text, or a function of (rule, text), instead.
+        replacement: a text, or a function of (rule, text), instead. Where the function raises, or returns no text, the
+            check has failed; under ``warn`` the placeholder stands there.
         on_detection: told of each find.
         report_text: whether finds carry the text that was found. Reports then hold what was removed.
-        error_strategy: when a check fails (a pattern takes too long, too much text is held): ``strict`` blocks with
+        error_strategy: when a check fails (a pattern takes too long, too much text is held, a function that was given
+            raises): ``strict`` blocks with
             ``{"check_failed": True}``, ``warn`` records a violation and lets the text go.
 
     Raises:
@@ -112,6 +114,11 @@ class SpanGuard(ChannelGuard):
             error_strategy=error_strategy,
         )
         self._check_option("redaction", redaction, get_args(Redaction))
+        if not (replacement is None or isinstance(replacement, str) or callable(replacement)):
+            raise UsageError(
+                f"{type(self).__name__} {id!r}: replacement is a text or a function of (rule, text), "
+                f"not {type(replacement).__name__}"
+            )
         self.redaction: Redaction = redaction
         self.replacement = replacement
 
@@ -133,7 +140,11 @@ class SpanGuard(ChannelGuard):
         """
 
         def found(span: Span, text: str) -> str:
-            replacement = self._stands_for(span.rule, text)
+            try:
+                replacement = self._stands_for(span.rule, text)
+            except FunctionFailed as problem:
+                failed(problem)
+                replacement = _placeholder(span.rule)
             tell(
                 Detection(
                     rule=span.rule,
@@ -154,12 +165,16 @@ class SpanGuard(ChannelGuard):
         if self.strategy == "filter" or (self.redaction == "remove" and self.replacement is None):
             return ""
         if self.replacement is not None:
-            return self.replacement if isinstance(self.replacement, str) else self.replacement(rule, text)
+            return (
+                self.replacement
+                if isinstance(self.replacement, str)
+                else _text_of(self.replacement, rule, text)
+            )
         if self.redaction == "mask":
             return "".join("*" if char.isalnum() else char for char in text)
         if self.redaction == "hash":
             return f"[{rule.upper()}:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}]"
-        return f"[{rule.upper()}]"
+        return _placeholder(rule)
 
     def _guarded(self, ctx: HookContext) -> Callable[[list[str], Channel], list[str]]:
         return lambda texts, channel: through(self._track(channel, ctx), texts)
@@ -212,3 +227,23 @@ class SpanGuard(ChannelGuard):
         if "tool-results" not in self.channels:
             return None
         return result.replace(result=visit(texts_in_value(result.result, "tool-results"), self._guarded(ctx)))
+
+
+def _placeholder(rule: str) -> str:
+    return f"[{rule.upper()}]"
+
+
+def _text_of(replacement: Callable[[str, str], Any], rule: str, text: str) -> str:
+    """What a function gives for a find.
+
+    Raises:
+        FunctionFailed: it raised, or gave no text; else what was found would stay.
+    """
+    try:
+        given = replacement(rule, text)
+        what = f"its replacement returned {type(given).__name__}, not a text"
+    except Exception as problem:
+        given, what = None, f"its replacement raised {type(problem).__name__}"
+    if isinstance(given, str):
+        return given
+    raise FunctionFailed(rule, what)

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from interlock.core.errors import InterlockError, UsageError
 from interlock.release.heads import ascii_of, rare_starts
-from interlock.release.reading import WINDOWS, Read, read_pattern
+from interlock.release.read import WINDOWS, Read
+from interlock.release.reading import read_pattern
 
 _DONE = "(*PRUNE)(*FAIL)"
 _STEPS = 2e7

@@ -45,6 +45,25 @@ class HeldTooLong(InterlockError):
         return (type(self), (self.rules, self.held, self.cap))
 
 
+class FunctionFailed(InterlockError):
+    """A function that was given for a rule raised, or returned something else than it may.
+
+    It tells of the exception's kind only: what the exception says may be the text.
+
+    Args:
+        rule: the rule.
+        what: what went wrong.
+    """
+
+    def __init__(self, rule: str, what: str) -> None:
+        super().__init__(f"rule {rule!r}: {what}")
+        self.rule = rule
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.rule, self.what))
+
+
 class Span(FrozenRecord, frozen=True, kw_only=True):
     """A place in a text that a rule objects to."""
 
@@ -63,6 +82,21 @@ class Rule(FrozenRecord, frozen=True, kw_only=True):
     def name(self) -> str:
         """The rule's name."""
         return self.pattern.name
+
+    def accepts(self, text: str) -> bool:
+        """Whether a candidate passes the check.
+
+        Raises:
+            FunctionFailed: the check raised.
+        """
+        if self.accept is None:
+            return True
+        try:
+            return self.accept(text)
+        except Exception as problem:
+            cause = type(problem).__name__
+        # out here, the exception is not the context of what is raised: it may hold the text
+        raise FunctionFailed(self.name, f"its check raised {cause}")
 
 
 class Scanner(Protocol):
@@ -137,7 +171,7 @@ class RuleScanner:
                 return
             if end <= start:
                 self._next = self.busy = max(end, self._next) + 1
-            elif self._rule.accept is None or self._rule.accept(text[start:end]):
+            elif self._rule.accepts(text[start:end]):
                 self.spans.append(Span(rule=self._rule.name, start=start, end=end))
                 self._next = self.busy = end
             elif self._rule.pattern.width <= SHORT:
@@ -234,6 +268,7 @@ class TextScanner:
         Raises:
             SearchTimeout: a rule's search took too long. All that was not returned is in ``left``.
             HeldTooLong: more text waits than may. All that was not returned is in ``left``.
+            FunctionFailed: a rule's check raised. All that was not returned is in ``left``.
         """
         if self._calm and not final:
             whole = self._text + text
