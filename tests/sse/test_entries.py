@@ -98,7 +98,9 @@ def test_a_call_whose_arguments_were_taken(delta: dict[str, Any], stays: bool) -
     [
         ({"content": [{"token": "a"}, {"token": "b"}], "refusal": None}, True),
         ({"content": []}, True),
+        ({"content": [{"token": "ab", "bytes": [97, 98]}]}, True),
         ({"content": [{"token": "x"}]}, False),
+        ({"content": [{"token": "ab"}, {"token": "", "bytes": [49, 50]}]}, False),
         ({"tokens": ["ab"]}, False),
         ({"content": ["ab"]}, False),
         (["ab"], False),

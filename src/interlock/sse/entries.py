@@ -101,6 +101,8 @@ def _tokens(logprobs: Any) -> str | None:
         for item in items or ():
             if not isinstance(item, dict) or not isinstance(token := cast(Json, item).get("token"), str):
                 return None
+            if cast(Json, item).get("bytes") not in (None, list(token.encode())):
+                return None  # a part of a character, which the text has only when the rest is there
             found.append(token)
     return "".join(found)
 

@@ -9,7 +9,7 @@ from interlock.guarding import Guard
 from interlock.sse.shapes import Json
 from interlock.sse.texts import COPIES, Piece, guarded_whole, pieces_at
 
-SOURCES = ("annotations", "citations", "citation", "search_results")
+SOURCES = frozenset({"annotations", "citations", "citation", "search_results"})
 """Where providers put them: in a delta (OpenAI, OpenRouter, LiteLLM) or beside the choices (Perplexity, xAI)."""
 
 
@@ -33,8 +33,8 @@ async def guard_sources(holder: Json, guards: Sequence[Guard]) -> bool:
 
 
 def _cited(holder: Json) -> Iterator[Piece]:
-    for field in SOURCES:
-        if field in holder:
+    for field in holder:
+        if field in SOURCES:
             yield from (piece for _, piece in pieces_at(holder, field, ()))
     if is_dict(copies := holder.get(COPIES)):
         yield from _cited(copies)
