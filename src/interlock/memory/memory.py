@@ -259,12 +259,7 @@ class Memory:
         """
         if self.read_only:
             return False
-        try:
-            await to_the_end(self.store.save_turn(turn))
-        except InterlockError:
-            raise
-        except Exception as problem:
-            raise StorageError(f"the turn could not be saved: {problem}") from problem
+        await to_the_end(_save(self.store, turn))
         return True
 
     def input_processors(self) -> list[InputProcessor]:
@@ -294,24 +289,34 @@ class _Recorder:
     async def save_turn(self, turn: Turn) -> bool:
         if self._memory.read_only:
             return False
-        saved: bool | None = None
+        saved = False
 
         async def save() -> None:
             nonlocal saved
-            saved = await self._memory.save_turn(turn)
+            await _save(self._memory.store, turn)
+            saved = True
 
         late: asyncio.CancelledError | None = None
         try:
             await to_the_end(save())
         except asyncio.CancelledError as cancellation:
-            if saved is None:
+            if not saved:
                 raise
             late = cancellation
-        if saved and self._memory.titles is not None:
+        if self._memory.titles is not None:
             self._memory.titles.start(turn, self._model)
-        if saved and late is not None:
+        if late is not None:
             raise SavedAnyway(late)
-        return bool(saved)
+        return True
+
+
+async def _save(store: Store, turn: Turn) -> None:
+    try:
+        await store.save_turn(turn)
+    except InterlockError:
+        raise
+    except Exception as problem:
+        raise StorageError(f"the turn could not be saved: {problem}") from problem
 
 
 def _sql_store(url: str) -> Store:
