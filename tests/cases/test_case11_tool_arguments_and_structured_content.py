@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import Bench, counted, masked
+from notation import Bench, counted, masked, said
 
 from interlock import Processor
 from interlock.chunks import ToolCall
@@ -95,5 +95,5 @@ async def test_one_value_everywhere(make: Any, release: str, mode: str) -> None:
     user, answer = await bench.rows()
     assert [part.type for part in user.content.parts] == ["text", "file", "text"]
     assert user.content.parts[1].data == "aGk=", "the image is untouched"  # type: ignore[attr-defined]
-    assert "1234" not in repr((user, answer))
+    assert "1234" not in said(user, answer)
     assert answer.content.parts[0].args == {"note": "pin ****"}  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from notation import Bench, HoldBack, both_modes, masked
+from notation import Bench, HoldBack, both_modes, masked, said
 
 from interlock.processors import KeywordFilter, RegexFilter
 from interlock.testing import text
@@ -34,6 +34,6 @@ async def test_the_store_holds_what_was_shown(mode: str, guard: Any) -> None:
         assert ran.text_concat == "my pin **** ok"
         ran.never_contains("1234")
     assert await bench.stored() == ["user: x", "assistant: my pin **** ok"]
-    assert "1234" not in "".join(await bench.raw()), "no second copy in another field of the row"
+    assert "1234" not in said(*await bench.raw()), "no second copy in another field of the row"
     await bench.run(mode, "again")
     assert bench.receives(2) == ["user: x", "assistant: my pin **** ok", "user: again"]
