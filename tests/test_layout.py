@@ -46,7 +46,7 @@ def _modules() -> list[str]:
 def _mirrored(module: str) -> list[Path]:
     """Where the tests of a module may be: its own file, or one of its package (``wire/x.py``: ``test_wire.py``)."""
     path = Path(module)
-    package = [TESTS / f"test_{path.parent.name}.py"] if len(path.parts) == 2 else []
+    package = [TESTS / path.parent.parent / f"test_{path.parent.name}.py"] if len(path.parts) > 1 else []
     return [TESTS / path.parent / f"test_{path.name}", *package]
 
 
