@@ -18,6 +18,7 @@ COVERED_ELSEWHERE = {
     "core/step_records.py": "steps of results: test_loop.py, test_conduct.py",
     "core/hooks.py": "a table: test_pipeline.py goes through it",
     "core/model.py": "types of the prompt and a protocol: test_prompt.py, tests/models",
+    "core/blocks.py": "the transcript's open blocks: test_transcript.py",
     "core/calling.py": "how hooks are called, seen through the loop: test_stages.py, test_loop.py, test_conduct.py",
     "core/run.py": "the run's state, seen through the loop: test_loop.py, test_conduct.py",
     "core/result.py": "plain data: test_conduct.py",

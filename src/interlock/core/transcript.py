@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from interlock.core.blocks import Block, Blocks
 from interlock.core.chunks import (
     Chunk,
     DataChunk,
@@ -50,19 +51,8 @@ if TYPE_CHECKING:
     from interlock.core.delivery import Delivery
     from interlock.core.ledger import Ledger
 
+_Framed: TypeAlias = TextStart | TextDelta | TextEnd | ReasoningStart | ReasoningDelta | ReasoningEnd
 Taker: TypeAlias = "Callable[[Transcript, Any], Awaitable[object] | None]"
-
-
-class Block:
-    """An open text or reasoning block."""
-
-    __slots__ = ("mark", "part", "pieces")
-
-    def __init__(self, part: TextPart | ReasoningPart) -> None:
-        self.part = part
-        self.pieces: list[str] = []
-        assert part.mark is not None
-        self.mark: Mark = part.mark
 
 
 class Transcript:
@@ -78,10 +68,8 @@ class Transcript:
         self.ledger = ledger
         self.delivery = delivery
         self.clean: list[Chunk] | None = [] if keep_clean else None
-        self._texts: dict[str, Block] = {}
-        self._reasonings: dict[str, Block] = {}
-        self._last_text: Block | None = None
-        self._last_reasoning: Block | None = None
+        self._texts = Blocks(TextStart, TextEnd, TextPart)
+        self._reasonings = Blocks(ReasoningStart, ReasoningEnd, ReasoningPart)
         self._tool_inputs: dict[str, str] = {}
         self._early: list[DataPart] = []
         self._response_over = False
@@ -96,8 +84,8 @@ class Transcript:
             costs no coroutine while the client keeps up.
         """
         if type(chunk) is TextDelta:
-            block = self._texts.get(chunk.id)
-            if block is not None and block is self._last_text:
+            block = self._texts.last
+            if block is not None and self._texts.open.get(chunk.id) is block:
                 block.pieces.append(chunk.text)
                 if chunk.provider_metadata is not None:
                     _merge(block.part, chunk.provider_metadata)
@@ -124,32 +112,23 @@ class Transcript:
 
     # ------------------------------------------------------------------------------------------------ text, reasoning
 
-    async def _opened(self, delta: TextDelta | ReasoningDelta, blocks: dict[str, Block]) -> Block:
-        """The block for a delta that has none: the only open one if it has no id, else a new one."""
-        if not delta.id and len(blocks) == 1:
-            (block_id,) = blocks
-        else:
-            block_id = delta.id or self.ledger.new_id()
-            start = TextStart if isinstance(delta, TextDelta) else ReasoningStart
-            await self._take(start(id=block_id))
-        delta.id = block_id
-        return blocks[block_id]
+    def _of(self, chunk: _Framed) -> Blocks:
+        return self._texts if isinstance(chunk, TextStart | TextDelta | TextEnd) else self._reasonings
 
     async def _start(self, chunk: TextStart | ReasoningStart) -> None:
-        is_text = isinstance(chunk, TextStart)
-        blocks = self._texts if is_text else self._reasonings
+        blocks = self._of(chunk)
         chunk_id = chunk.id or self.ledger.new_id()
-        if chunk_id in blocks:
+        if chunk_id in blocks.open:
             return
         if chunk.id != chunk_id:
             chunk = chunk.replace(id=chunk_id)
-        part = self._continued(chunk_id) if is_text else None
+        part = self._continued(chunk_id) if blocks is self._texts else None
         if part is None:
-            part = TextPart(text="", id=chunk_id) if is_text else ReasoningPart(text="", id=chunk_id)
+            part = blocks.part(text="", id=chunk_id)
             self.append(part)
         if chunk.provider_metadata is not None:
             _merge(part, chunk.provider_metadata)
-        blocks[chunk_id] = block = Block(part)
+        blocks.open[chunk_id] = block = Block(part)
         await self._passed(chunk, block.mark)
 
     def _continued(self, block_id: str) -> TextPart | None:
@@ -166,56 +145,54 @@ class Transcript:
         return None
 
     async def _delta(self, chunk: TextDelta | ReasoningDelta) -> None:
-        blocks = self._texts if isinstance(chunk, TextDelta) else self._reasonings
-        block = blocks.get(chunk.id)
+        blocks = self._of(chunk)
+        block = blocks.open.get(chunk.id)
         if block is None:
             block = await self._opened(chunk, blocks)
-        block = await self._in_order(block, chunk)
+        if blocks.is_behind(block):
+            block = await self._reopened(chunk.id, blocks)
+        blocks.last = block
         block.pieces.append(chunk.text)
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
         await self._passed(chunk, block.mark)
 
-    async def _in_order(self, block: Block, chunk: TextDelta | ReasoningDelta) -> Block:
-        """The block, reopened as a new one if a later one has got text meanwhile: the client reads in this order.
+    async def _opened(self, delta: TextDelta | ReasoningDelta, blocks: Blocks) -> Block:
+        """The block for a delta that has none: the only open one if it has no id, else a new one."""
+        if not delta.id and len(blocks.open) == 1:
+            (block_id,) = blocks.open
+        else:
+            block_id = delta.id or self.ledger.new_id()
+            await self._take(blocks.start(id=block_id))
+        delta.id = block_id
+        return blocks.open[block_id]
+
+    async def _reopened(self, block_id: str, blocks: Blocks) -> Block:
+        """The block as a new one, behind the one that has got text meanwhile: the client reads in this order.
 
         Guards judged it in this order, too: joined in another one, it could be what they removed.
         """
-        is_text = isinstance(chunk, TextDelta)
-        last = self._last_text if is_text else self._last_reasoning
-        if last is not None and last is not block and last.mark.serial > block.mark.serial:
-            await self._take(TextEnd(id=chunk.id) if is_text else ReasoningEnd(id=chunk.id))
-            await self._take(TextStart(id=chunk.id) if is_text else ReasoningStart(id=chunk.id))
-            block = (self._texts if is_text else self._reasonings)[chunk.id]
-        if is_text:
-            self._last_text = block
-        else:
-            self._last_reasoning = block
-        return block
+        await self._take(blocks.end(id=block_id))
+        await self._take(blocks.start(id=block_id))
+        return blocks.open[block_id]
 
     async def _end(self, chunk: TextEnd | ReasoningEnd) -> None:
-        blocks = self._texts if isinstance(chunk, TextEnd) else self._reasonings
-        if not chunk.id and len(blocks) == 1:
-            chunk = chunk.replace(id=next(iter(blocks)))
-        block = blocks.pop(chunk.id, None)
+        blocks = self._of(chunk)
+        if not chunk.id and len(blocks.open) == 1:
+            chunk = chunk.replace(id=next(iter(blocks.open)))
+        block = blocks.open.pop(chunk.id, None)
         if block is None:
             return
-        self._join(block)
+        block.join()
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
         await self._passed(chunk, block.mark)
 
     def sync(self) -> None:
         """Bring the text of open blocks into their parts."""
-        if self._texts or self._reasonings:
-            for block in (*self._texts.values(), *self._reasonings.values()):
-                self._join(block)
-
-    def _join(self, block: Block) -> None:
-        if block.pieces:
-            text = "".join(block.pieces)
-            block.pieces.clear()
-            block.part.text += text
+        for blocks in (self._texts, self._reasonings):
+            for block in blocks.open.values():
+                block.join()
 
     # -------------------------------------------------------------------------------------------------------- tools
 
@@ -325,14 +302,13 @@ class Transcript:
 
     def open_chunks(self) -> list[Chunk]:
         """The ends of the blocks that are still open."""
-        ends: list[Chunk] = [TextEnd(id=block_id) for block_id in self._texts]
-        ends += [ReasoningEnd(id=block_id) for block_id in self._reasonings]
+        ends: list[Chunk] = [*self._texts.ends(), *self._reasonings.ends()]
         ends += [ToolInputEnd(tool_call_id=call_id) for call_id in self._tool_inputs]
         return ends
 
     async def close_blocks(self) -> None:
         """Close what is still open, behind the chain."""
-        if not (self._texts or self._reasonings or self._tool_inputs):
+        if not (self._texts.open or self._reasonings.open or self._tool_inputs):
             return
         for chunk in self.open_chunks():
             await self._take(chunk)
@@ -348,7 +324,6 @@ class Transcript:
     def forget_step(self, step: int) -> None:
         """The step's attempt is withdrawn."""
         self._texts.clear()
-        self._last_text = self._last_reasoning = None
         self._reasonings.clear()
         self._tool_inputs.clear()
         self._early = [part for part in self._early if part.mark is None or part.mark.step != step]
