@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -38,12 +39,8 @@ def test_both_spellings_are_the_same(text: str, case: bool, diacritics: bool):
 def test_letters_can_be_folded_one_at_a_time(text: str, case: bool, diacritics: bool):
     """R0.1: what a text is compared as does not depend on how it comes, as long as letters are whole."""
     folding = Folding(case=case, diacritics=diacritics)
-    letters: list[str] = []
-    for char in text:
-        if letters and continues(char):
-            letters[-1] += char
-        else:
-            letters.append(char)
+    begins = [0, *(at for at, char in enumerate(text) if at and not continues(char)), len(text)]
+    letters = [text[start:end] for start, end in pairwise(begins)]
     assert "".join(map(folding.fold, letters)) == folding.fold(text)
 
 

@@ -6,17 +6,20 @@ client that has the last chunk can rely on everything else being over.
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 from msgspec import UNSET
 
-from interlock.core.calling import log, tell_end
+from interlock.core.calling import tell_end
 from interlock.core.chunks import Abort, Chunk, ErrorChunk, Finish, ObjectResult, TripWireChunk
 from interlock.core.errors import SavedAnyway, StorageError
 from interlock.core.loop import drive
 from interlock.core.messages import Content, Message, StepStartPart, TextPart
 from interlock.core.result import RunOutcome, RunResult, Turn, TurnEditor
 from interlock.core.run import Run
+
+log = logging.getLogger("interlock")
 
 
 async def conduct(run: Run, cancelled: BaseException | None = None) -> RunResult:
