@@ -7,15 +7,28 @@ from interlock.core.messages import Mark, ReasoningPart, TextPart
 
 
 class Block:
-    """An open block: its text is brought into its part when somebody looks."""
+    """A block: its text is brought into its part when somebody looks.
 
-    __slots__ = ("mark", "part", "pieces")
+    Attributes:
+        id: its id as long as it is open; None then.
+        part: what it is in the messages.
+        pieces: text that is not in the part yet.
+        mark: the part's.
+    """
 
-    def __init__(self, part: TextPart | ReasoningPart) -> None:
+    __slots__ = ("id", "mark", "part", "pieces")
+
+    def __init__(self, id: str, part: TextPart | ReasoningPart) -> None:
+        self.id: str | None = id
         self.part = part
         self.pieces: list[str] = []
         assert part.mark is not None
         self.mark: Mark = part.mark
+
+    def close(self) -> None:
+        """No more text comes."""
+        self.id = None
+        self.join()
 
     def join(self) -> None:
         """Bring its text into its part."""

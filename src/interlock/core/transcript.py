@@ -85,7 +85,7 @@ class Transcript:
         """
         if type(chunk) is TextDelta:
             block = self._texts.last
-            if block is not None and self._texts.open.get(chunk.id) is block:
+            if block is not None and block.id == chunk.id:
                 block.pieces.append(chunk.text)
                 if chunk.provider_metadata is not None:
                     _merge(block.part, chunk.provider_metadata)
@@ -128,7 +128,7 @@ class Transcript:
             self.append(part)
         if chunk.provider_metadata is not None:
             _merge(part, chunk.provider_metadata)
-        blocks.open[chunk_id] = block = Block(part)
+        blocks.open[chunk_id] = block = Block(chunk_id, part)
         await self._passed(chunk, block.mark)
 
     def _continued(self, block_id: str) -> TextPart | None:
@@ -183,7 +183,7 @@ class Transcript:
         block = blocks.open.pop(chunk.id, None)
         if block is None:
             return
-        block.join()
+        block.close()
         if chunk.provider_metadata is not None:
             _merge(block.part, chunk.provider_metadata)
         await self._passed(chunk, block.mark)
